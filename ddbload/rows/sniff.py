@@ -177,7 +177,9 @@ class Judge:
         if best.is_best or table.columns == 1:
             same = (each for each in self._tables if each.delimiter == best.reading.delimiter)
             plain = self._plain(next(same, table))
-        return plain.reading, sure, why, Doubt(best.why, shown, has_best=best.is_best)
+        # Only a dialect makes a missing value of it.
+        has_best = best.is_best and rb"\N" not in self._data
+        return plain.reading, sure, why, Doubt(best.why, shown, has_best=has_best)
 
     def _possible(self) -> list[SampleTable]:
         """Split the sample by each delimiter that may be the right one, with the usual marks.

@@ -6,7 +6,7 @@ import io
 import json
 import os
 import tempfile
-from collections.abc import Generator, Iterable, Mapping
+from collections.abc import Generator, Iterable
 from contextlib import contextmanager
 from itertools import chain
 from pathlib import Path
@@ -25,7 +25,7 @@ from ddbload.source.local_file import (
 )
 
 Location = str | os.PathLike[str]
-SourceOfRows = Location | Iterable[Location] | BinaryIO | Iterable[Mapping[str, Any]]
+SourceOfRows = Location | BinaryIO | Iterable[Any]
 """A path, an s3:// URI, a list of these, an open binary file, or dicts."""
 
 
@@ -59,7 +59,7 @@ def located(source: SourceOfRows) -> Generator[tuple[dict[str, Any], bool]]:
         members = iter(source)
         first = next(members, None)
         if isinstance(first, str | os.PathLike):
-            place = place_of(chain([first], members))  # type: ignore[arg-type]
+            place = place_of(chain([first], members))
         else:
             copy, place = _write_rows([] if first is None else chain([first], members)), {}
             place = {"format": "dynamodb-json"}

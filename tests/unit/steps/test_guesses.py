@@ -332,6 +332,13 @@ def test_kept_error_has_no_row_that_was_taken_for_names(tmp_path: Path, header: 
     )
 
 
+def test_no_reading_of_a_dump_is_the_best(tmp_path: Path) -> None:
+    for text in ("1\t\\N\t5\n2\tb\t6\n3\tc\t7\n", "1\ta\t5\n2\tb\t6\n3\tc\t7\n"):
+        found = converted(tmp_path, text)
+        assert isinstance(found.error, errors.DdbloadError)
+        assert any(each["best"] for each in found.error.options) == ("\\N" not in text)
+
+
 def test_first_row_like_data_is_warned_of() -> None:
     notices: list[str] = []
     for data in (b"id,v\n1,2\n", b"1,2\n3,4\n"):
