@@ -154,8 +154,7 @@ def run_command(
         results.append(result)
         if output.as_json:
             print_json(result)
-        is_interrupted = worst == terminal.EXIT_INTERRUPTED
-        if status != terminal.EXIT_DONE and (is_interrupted or not keep_going):
+        if status != terminal.EXIT_DONE and (worst == terminal.EXIT_INTERRUPTED or not keep_going):
             break
     left = [load.name for load, _ in jobs[len(results) :]]
     if left:
@@ -190,9 +189,8 @@ def _run(words: Sequence[str], output: Output) -> tuple[int, dict[str, Any]]:
     # Imported here, because it imports this module's command.
     from ddbload.cli.commands import run
 
-    quiet = ["--quiet"] if output.quiet else []
     with redirect_stdout(io.StringIO()) as printed:
-        status = run([words[0], "--json", *quiet, *words[1:]], lambda: False)
+        status = run([words[0], "--json", *["--quiet"] * output.quiet, *words[1:]], lambda: False)
     last = printed.getvalue().strip().rpartition("\n")[2]
     # A command that was refused has printed its error alone.
     value: dict[str, Any] = json.loads(last) if last else {"status": "FAILED"}

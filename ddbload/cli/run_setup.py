@@ -125,17 +125,15 @@ def choose_engine(payload: dict[str, Any], clients: Clients, output: Output) -> 
     if options.get("engine", ASYNC) != ASYNC or is_given("engine"):
         return
     try:
-        options["engine"] = default_engine(clients)
+        options["engine"], url = default_engine(clients), clients.dynamodb.meta.endpoint_url
     except DdbloadError:
         # The import raises this error again, and reports it.
         return
-    if options["engine"] == ASYNC:
-        return
-    url = clients.dynamodb.meta.endpoint_url
-    output.say(
-        f"{url.partition(':')[0].upper()}_PROXY names a proxy, so this run uses --engine threads,"
-        " which needs more CPU; NO_PROXY names hosts that are reached without a proxy"
-    )
+    if options["engine"] != ASYNC:
+        output.say(
+            f"{url.partition(':')[0].upper()}_PROXY names a proxy, so this run uses --engine"
+            " threads, which needs more CPU; NO_PROXY names hosts that are reached without a proxy"
+        )
 
 
 def print_table_notices(payload: Mapping[str, Any], clients: Clients) -> None:
