@@ -317,7 +317,7 @@ def verify(
             raise InvalidUsage(f"{text}: give max_dollars, or a sample")
         comparison.run(
             *(verdict, None),
-            most_units=max(estimate.units, estimate.units_for(max_dollars)),
+            most_units=estimate.most_units(max_dollars),
             processes=processes,
             make_context=partial(reading_context, aws),
         )

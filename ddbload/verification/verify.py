@@ -114,6 +114,13 @@ class ReadEstimate:
         """Size of an average item; that of one read unit if unknown."""
         return self.table_bytes / self.table_items if self.table_items else float(READ_UNIT_BYTES)
 
+    def most_units(self, dollars: float, times: float = 1.0) -> float | None:
+        """Return the units at which a comparison stops; None if they are not billed.
+
+        `dollars`: price that is agreed to; `times`: of the estimated units, if these are more.
+        """
+        return max(self.units * times, self.units_for(dollars)) if self.is_billed else None
+
     def text(self, table: str, *, consistent: bool) -> str:
         """Describe reads, price and duration of the comparison in one line."""
         amount = amount_text(self.dollars)

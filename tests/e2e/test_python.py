@@ -71,6 +71,24 @@ def test_file_is_loaded_and_verified(here, capfd):
     assert capfd.readouterr() == ("", "")
 
 
+def test_provisioned_table_costs_nothing_to_verify(here, dynamodb):
+    key = [{"AttributeName": "isbn", "KeyType": "HASH"}]
+    dynamodb.create_table(
+        TableName="python-provisioned",
+        AttributeDefinitions=[{"AttributeName": "isbn", "AttributeType": "S"}],
+        KeySchema=key,
+        ProvisionedThroughput={"ReadCapacityUnits": 1000, "WriteCapacityUnits": 1000},
+    )
+    waiter = dynamodb.get_waiter("table_exists")
+    waiter.wait(TableName="python-provisioned", WaiterConfig=POLLED)
+    rows = [{"isbn": str(number), "text": "x" * 1000} for number in range(100)]
+    ddbload.load(rows, "python-provisioned")
+    # The source is small, so that few units are expected: those that are read are not billed.
+    compared = ddbload.verify(rows[:2], "python-provisioned", max_dollars=0)
+    assert (compared.keys.equal, compared.keys.extra) == (2, 98)
+    dynamodb.delete_table(TableName="python-provisioned")
+
+
 def test_dicts_keep_their_values(here):
     row = {
         "isbn": "a",
