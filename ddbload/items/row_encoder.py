@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from copy import copy
 from dataclasses import replace
 
@@ -264,9 +264,37 @@ class DocumentEncoder(RowEncoder):
         """Return the positions of a block's rows, and the request for each."""
         lines = _lines(block.data)
         places = RowPositions(block, self.ends, len(lines))
+        return places, self.collected(self._requests(lines, places), places)
+
+    def collected(
+        self, requests: Iterable[EncodedRow | Defect], places: RowPositions
+    ) -> EncodedRows:
+        """Collect the requests of all rows; those that are left out lose their positions."""
         encoded = EncodedRows([], [], None, 0)
         kept: list[int] = []
         sizes: list[int] = []
+        for row, found in enumerate(requests):
+            if isinstance(found, Defect):
+                continue
+            put, key, size = found
+            if not put:
+                encoded.odd.add(len(kept))
+            kept.append(row + places.filtered_before(row))
+            encoded.puts.append(put)
+            encoded.keys.append(key)
+            sizes.append(size)
+        if len(kept) < places.count:
+            places.keep(kept)
+        if max(sizes, default=0) > WRITE_UNIT_BYTES:
+            encoded.units = [max(1, -(-size // WRITE_UNIT_BYTES)) for size in sizes]
+        good = max(1, len(encoded) - len(encoded.odd))
+        lengths = map(len, encoded.puts) if self.joiner.joins_text else sizes
+        encoded.row_bytes = -(-sum(lengths) // good)
+        return encoded
+
+    def _requests(
+        self, lines: Sequence[str], places: RowPositions
+    ) -> Iterator[EncodedRow | Defect]:
         encode = self._rows.encode
         has_position = self._builder.position_attribute is not None
         for row, line in enumerate(lines):
@@ -275,29 +303,11 @@ class DocumentEncoder(RowEncoder):
                 found = encode(line, at)
             except (BadValue, RecursionError, UnicodeEncodeError):
                 found = None
-            if found is None:
-                found = self._build(row, places)
-            if isinstance(found, Defect):
-                continue
-            put, key, size = found
-            if not put:
-                encoded.odd.add(len(kept))
-            kept.append(row)
-            encoded.puts.append(put)
-            encoded.keys.append(key)
-            sizes.append(size)
-        if self._builder.filter is not None:
-            places.keep(kept)
-        if max(sizes, default=0) > WRITE_UNIT_BYTES:
-            encoded.units = [max(1, -(-size // WRITE_UNIT_BYTES)) for size in sizes]
-        good = max(1, len(encoded) - len(encoded.odd))
-        lengths = map(len, encoded.puts) if self.joiner.joins_text else sizes
-        encoded.row_bytes = -(-sum(lengths) // good)
-        return places, encoded
+            yield self._build(row, places) if found is None else found
 
     def _build(self, row: int, places: RowPositions) -> EncodedRow | Defect:
         """Build a row by itself; `FILTERED` if `where` leaves it out."""
-        built = self._builder.build(places.data(row), places.byte(row))
+        built = self.build(places.data(row), places.byte(row))
         return FILTERED if built is FILTERED else self.request(built)
 
     def build(self, data: bytes, byte: int) -> Item | Defect:

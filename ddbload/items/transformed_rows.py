@@ -10,13 +10,13 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from copy import copy, deepcopy
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 from ddbload.contracts.column_mapping import ColumnChanges
 from ddbload.contracts.payload import NULL, Payload
 from ddbload.contracts.results import TRANSFORM
 from ddbload.contracts.run_record import RunRecord
-from ddbload.dynamodb.limits import WRITE_UNIT_BYTES
 from ddbload.dynamodb.modes import PUT
 from ddbload.dynamodb.scalar_text import BadValue
 from ddbload.errors import TransformNotDeterministic, visible
@@ -63,26 +63,8 @@ class TransformedRows(DocumentEncoder):
         Raises `TransformNotDeterministic`.
         """
         places, rows = self.inner.read(block)
-        encoded = EncodedRows([], [], None, 0)
-        kept: list[int] = []
-        sizes: list[int] = []
-        for row in range(len(rows)):
-            built = self.build(places.data(row), places.byte(row))
-            if built is FILTERED:
-                continue
-            put, key, size = self.request(built)
-            if not put:
-                encoded.odd.add(len(kept))
-            # Rows that `where` left out have no number here.
-            kept.append(row + places.filtered_before(row))
-            encoded.puts.append(put)
-            encoded.keys.append(key)
-            sizes.append(size)
-        places.keep(kept)
-        if max(sizes, default=0) > WRITE_UNIT_BYTES:
-            encoded.units = [max(1, -(-size // WRITE_UNIT_BYTES)) for size in sizes]
-        encoded.row_bytes = -(-sum(sizes) // max(1, len(sizes)))
-        return places, encoded
+        requests = map(partial(self._build, places=places), range(len(rows)))
+        return places, self.collected(requests, places)
 
     def build(self, data: bytes, byte: int) -> Item | Defect:
         """Build the item of one row, which begins at `byte` of the source."""
