@@ -327,6 +327,9 @@ def verify(
 def _split(settings: Mapping[str, Any]) -> tuple[AwsSettings, dict[str, Any]]:
     """Return the AWS settings, and the options of a load."""
     of_aws = {each.name for each in fields(AwsSettings)} & settings.keys()
+    for name in sorted(of_aws):
+        if not isinstance(settings[name], str | bool | None):
+            raise InvalidUsage(f"{name} is text, not {type(settings[name]).__name__}")
     aws = AwsSettings(**{name: settings[name] for name in of_aws})
     return aws, {name: value for name, value in settings.items() if name not in of_aws}
 
@@ -390,4 +393,5 @@ def _identity(transform: Transform | None, transform_id: str | None) -> str | No
             "the transform has no source of its own that Python can read: give transform_id, a"
             " text that changes when the function does"
         )
-    return hashlib.sha256(f"{text}\n{transform_id or ''}".encode()).hexdigest()
+    identity = f"{text}\n{transform_id or ''}".encode(errors="surrogatepass")
+    return hashlib.sha256(identity).hexdigest()
