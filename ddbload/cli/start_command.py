@@ -25,15 +25,15 @@ from ddbload.errors import (
 )
 from ddbload.runs.deployed import attempt_report
 from ddbload.runs.progress import RunProgress
-from ddbload.runs.run_import import new_run_id
-from ddbload.runs.run_location import Deployed, RunLocation, find_deployed
-from ddbload.runs.start_run import (
+from ddbload.runs.run_control import (
     loads_the_same,
     resume_here,
     resume_payload,
     start_again,
     start_run,
 )
+from ddbload.runs.run_import import new_run_id
+from ddbload.runs.run_location import Deployed, RunLocation, find_deployed
 from ddbload.steps.report import finished_report
 
 
