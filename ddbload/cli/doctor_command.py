@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from itertools import chain
 
 import click
@@ -53,12 +54,12 @@ def doctor_command(
     for check in wanted:
         checks.append(check)
         if not output.as_json:
-            print_stdout(f"{check.status:4}  {check.name:13} {check.message}")
+            print_stdout(f"{check.status:4}  {check.check:13} {check.message}")
             if check.advice is not None:
                 print_stdout(f"{'':20}-> {check.advice}")
     failed = any(check.status == FAIL for check in checks)
     if output.as_json:
-        print_json({"ok": not failed, "checks": [check.to_json() for check in checks]})
+        print_json({"ok": not failed, "checks": [asdict(check) for check in checks]})
     return EXIT_FAILED if failed else EXIT_DONE
 
 
