@@ -8,15 +8,15 @@ that they can be found when a side is read again.
 from __future__ import annotations
 
 import json
-import mmap
 import tempfile
 from array import array
 from collections import Counter
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass
+from mmap import mmap
 from struct import Struct
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple
 
 from ddbload.context import Context
 from ddbload.contracts.row_counts import RowCounts, WorkTotals
@@ -49,23 +49,17 @@ class DigestEntry(NamedTuple):
     number: int
 
 
-@dataclass(frozen=True, slots=True)
-class DigestGroup:
-    """Digests of consecutive items, sorted by key."""
+def digest_group(digests: Sequence[bytes]) -> tuple[bytes, array[int]]:
+    """Sort the digests of consecutive items by key; return them, and their number by partition.
 
-    data: bytes
-    counts: array[int]
-    """Number of items in each partition."""
-
-    @classmethod
-    def of(cls, digests: Sequence[bytes]) -> Self:
-        """Sort digests in the form that `ItemDigests` produces."""
-        numbers = map(_NUMBER.pack, range(len(digests)))
-        ordered = sorted(map(bytes.__add__, digests, numbers))
-        counts = array("L", bytes(PARTITIONS * array("L").itemsize))
-        for entry in ordered:
-            counts[entry[0]] += 1
-        return cls(b"".join(ordered), counts)
+    `digests` have the form that `ItemDigests` produces.
+    """
+    numbers = map(_NUMBER.pack, range(len(digests)))
+    ordered = sorted(map(bytes.__add__, digests, numbers))
+    counts = array("L", bytes(PARTITIONS * array("L").itemsize))
+    for entry in ordered:
+        counts[entry[0]] += 1
+    return b"".join(ordered), counts
 
 
 class DigestSpool:
@@ -94,9 +88,9 @@ class DigestSpool:
         self._file.flush()
 
     def _flush(self) -> None:
-        group = DigestGroup.of(self._pending[:GROUP_ITEMS])
+        data, counts = digest_group(self._pending[:GROUP_ITEMS])
         del self._pending[:GROUP_ITEMS]
-        self.add_groups([group.counts], [group.data])
+        self.add_groups([counts], [data])
 
     def add_groups(self, counts: Iterable[array[int]], pieces: Iterable[bytes]) -> None:
         """Add groups whose data is consecutive in `pieces`. Raises `OSError`."""
@@ -135,26 +129,14 @@ class DigestSpool:
         self._file.close()
 
 
-class ItemMarks:
-    """One byte per item of a side, in memory that the system may swap to disk."""
+def item_marks(items: int) -> mmap:
+    """Make a byte for each item of a side, 0 at first, in memory that is swapped to a file.
 
-    def __init__(self, items: int) -> None:
-        self._file = tempfile.TemporaryFile()  # noqa: SIM115 - closed by close
-        self._file.truncate(max(1, items))
-        self._marks = mmap.mmap(self._file.fileno(), max(1, items))
-
-    def set(self, number: int, mark: int) -> None:
-        """Mark an item."""
-        self._marks[number] = mark
-
-    def range(self, start: int, count: int) -> bytes:
-        """Return the marks of consecutive items; 0 for an unmarked item."""
-        return self._marks[start : start + count]
-
-    def close(self) -> None:
-        """Close the temporary file, which deletes it."""
-        self._marks.close()
-        self._file.close()
+    Raises `OSError`.
+    """
+    with tempfile.TemporaryFile() as file:
+        file.truncate(max(1, items))
+        return mmap(file.fileno(), max(1, items))
 
 
 @dataclass(slots=True)
@@ -198,7 +180,7 @@ def in_part(entries: Iterable[DigestEntry], part: int, parts: int) -> Iterator[D
             yield entry
 
 
-def choose_sample(spool: DigestSpool, sample: float, marks: ItemMarks) -> bytes:
+def choose_sample(spool: DigestSpool, sample: float, marks: mmap) -> bytes:
     """Choose the keys with the lowest digests and mark an item of each; return the last digest.
 
     Digests are salted hashes, so each comparison chooses other keys at random.
@@ -216,7 +198,7 @@ def choose_sample(spool: DigestSpool, sample: float, marks: ItemMarks) -> bytes:
         numbers = {entry.key: entry.number for entry in spool.entries(partition)}
         chosen = sorted(numbers)[: wanted - before]
         for key in chosen:
-            marks.set(numbers[key], SAMPLED_MARK)
+            marks[numbers[key]] = SAMPLED_MARK
         before += len(chosen)
         if before == wanted:
             return chosen[-1]
@@ -227,8 +209,8 @@ def compare_digests(
     file: DigestSpool,
     table: DigestSpool,
     counts: KeyCounts,
-    marks: ItemMarks,
-    extra: ItemMarks,
+    marks: mmap,
+    extra: mmap,
     last_key: bytes | None,
 ) -> None:
     """Compare the digests of both sides, and mark the items that differ.
@@ -257,15 +239,15 @@ def compare_digests(
             found = items.pop(key, None)
             if found is None:
                 counts.extra += 1
-                extra.set(number, EXTRA_MARK)
+                extra[number] = EXTRA_MARK
             elif found[0] == item or item in others.get(key, ()):
                 counts.equal += 1
             else:
                 counts.different += 1
-                marks.set(found[1], DIFFERENT_MARK)
+                marks[found[1]] = DIFFERENT_MARK
         counts.missing += len(items)
         for _, number in items.values():
-            marks.set(number, MISSING_MARK)
+            marks[number] = MISSING_MARK
 
 
 Watch = Callable[[WorkTotals, int], None]
@@ -333,7 +315,7 @@ def read_digests(
 
 
 def marked_items(
-    record: RunRecord, ledger: Ledger, context: Context, marks: ItemMarks, items: int
+    record: RunRecord, ledger: Ledger, context: Context, marks: mmap, items: int
 ) -> Generator[MarkedItem]:
     """Read a source again; yield each item with a mark.
 
@@ -346,7 +328,7 @@ def marked_items(
         for batch in batches:
             texts = _item_texts(batch, ReadCounts())
             # The caller may change marks meanwhile, but only of items that were already yielded.
-            some = marks.range(number, len(texts))
+            some = marks[number : number + len(texts)]
             for at, (mark, text) in enumerate(zip(some, texts, strict=False), number):
                 if mark:
                     yield MarkedItem(at, mark, json.loads(from_octets(text))["Item"])
@@ -393,9 +375,9 @@ class _DigestJob:
         waiting: list[bytes] = []
 
         def write() -> None:
-            group = DigestGroup.of(waiting)
-            output.write(group.data)
-            groups.append(group.counts)
+            data, sizes = digest_group(waiting)
+            output.write(data)
+            groups.append(sizes)
             waiting.clear()
 
         for batch in batches:
