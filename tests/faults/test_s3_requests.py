@@ -14,7 +14,7 @@ from ddbload.aws.retry import RetryPolicy
 from ddbload.aws.signing import signers as credentials
 from ddbload.errors import AccessDenied, AwsConfiguration, ServiceUnavailable, SourceChanged
 from ddbload.source import s3_requests
-from ddbload.source.s3_listing.list_objects import list_level, list_objects
+from ddbload.source.s3_listing.list_objects import list_objects
 from ddbload.source.s3_requests import read_ranges, whole_object
 from tests.faults.bucket import BUCKET, BucketServer
 
@@ -259,5 +259,3 @@ def test_list_objects_agrees_with_botocore(bucket, clients):
     own = keys(clients)
     by_client = [each.key for each in list_objects(clients.s3, BUCKET, "in/")]
     assert own == by_client
-    level = list_level(clients.s3, BUCKET, "in/", signer=clients.s3_signer(BUCKET))
-    assert [each[0] for each in level] == own
