@@ -93,7 +93,9 @@ def import_command(
         ensure_table(table, keys, clients.dynamodb, output, yes=yes, check=check)
     resume = heartbeats = None
     if is_stream:
-        heartbeats = _spool_heartbeat(run, settings)
+        # Copying standard input may take hours.
+        context = settings.context(clients=clients)
+        heartbeats = HeartbeatWriter(context.ledger(run), context, SPOOL)
     else:
         resume = f"{named.command('resume')} (or the same command with --run-id {run})"
     with ExitStack() as stack:
@@ -232,13 +234,3 @@ def with_rejects(result: Result, settings: LocalSettings, file: BinaryIO | None)
     status = FAILED if report.status in DONE else report.status
     report = replace(report, status=status, error=report.error or failure)
     return replace(result, report=report)
-
-
-def _spool_heartbeat(run: str, settings: LocalSettings) -> HeartbeatWriter | None:
-    """Write heartbeats while standard input is copied, which may take hours."""
-    try:
-        context = settings.context()
-    except DdbloadError:
-        # The import raises this error again, and reports it.
-        return None
-    return HeartbeatWriter(context.ledger(run), context, SPOOL)
