@@ -22,7 +22,6 @@ from ddbload.cli.terminal import Output
 from ddbload.context import reading_context
 from ddbload.contracts.payload import Payload
 from ddbload.contracts.results import Failure
-from ddbload.contracts.row_counts import WorkTotals
 from ddbload.contracts.run_record import amount_text
 from ddbload.convert.sinks import FileSink
 from ddbload.errors import DdbloadError, InvalidUsage, OutputUnwritable, visible
@@ -145,11 +144,7 @@ def _verify(
             agree(verification, settings, output, yes=yes)
             most = estimate.most_units(FREE_DOLLARS, MOST_OVER_ESTIMATE)
             started = time.monotonic()
-            with terminal.live_reading(output) as show:
-
-                def watch(done: WorkTotals, size: int) -> None:
-                    show(done.bytes, size, done.rows.read)
-
+            with terminal.live_reading(output) as watch:
                 verification.run(
                     verdict,
                     None if folder is None else folder.write,

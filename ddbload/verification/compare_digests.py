@@ -19,7 +19,6 @@ from struct import Struct
 from typing import Any, NamedTuple
 
 from ddbload.context import Context
-from ddbload.contracts.row_counts import RowCounts, WorkTotals
 from ddbload.contracts.run_record import Cursor, RunRecord
 from ddbload.dynamodb.item_equality import DIGEST_BYTES, ItemDigests
 from ddbload.errors import ConservationViolated, OutputUnwritable, SourceChanged
@@ -250,8 +249,8 @@ def compare_digests(
             marks[number] = MISSING_MARK
 
 
-Watch = Callable[[WorkTotals, int], None]
-"""Callback that receives the bytes read and the bytes in all."""
+Watch = Callable[[int, int, int], None]
+"""Callback that receives bytes read, bytes in all, and rows read."""
 
 
 class MarkedItem(NamedTuple):
@@ -269,7 +268,7 @@ def read_digests(
     digests: ItemDigests,
     *,
     collect_names: bool = False,
-    watch: Watch = lambda _done, _size: None,
+    watch: Watch = lambda _read, _size, _rows: None,
     processes: int = 1,
     make_context: Callable[[], Context] | None = None,
 ) -> tuple[ReadCounts, set[str], DigestSpool]:
@@ -281,7 +280,7 @@ def read_digests(
         context: Clients and clock.
         digests: Digester that knows the table's keys.
         collect_names: Collect the names of all items' attributes.
-        watch: Called with the bytes read and the bytes in all.
+        watch: Called with bytes read, bytes in all, and rows read.
         processes: Processes that read the source.
         make_context: Function that makes the context in another process.
 
@@ -427,5 +426,4 @@ class _FileTaker:
         self.spool.finish()
 
     def _show(self) -> None:
-        rows = RowCounts(read=self.counts.read, written=self.spool.items)
-        self.watch(WorkTotals(rows, bytes=self.counts.bytes), expected_bytes(self.record))
+        self.watch(self.counts.bytes, expected_bytes(self.record), self.counts.read)

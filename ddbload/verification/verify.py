@@ -236,7 +236,7 @@ class Verification:
         sink: DifferenceSink | None,
         *,
         most_units: float | None = None,
-        watch: Watch = lambda _done, _size: None,
+        watch: Watch = lambda _read, _size, _rows: None,
         processes: int = 1,
         make_context: Callable[[], Context] | None = None,
     ) -> None:
