@@ -176,9 +176,9 @@ def run(arguments: Sequence[str], interrupted: Callable[[], bool]) -> int:
     try:
         asked = os.environ.get(COMPLETE_VARIABLE)
         if asked:
-            from ddbload.cli.doctor_command import answer_completion
+            from click.shell_completion import shell_complete
 
-            return answer_completion(commands, asked)
+            return shell_complete(commands, {}, "ddbload", COMPLETE_VARIABLE, asked)
         result = commands.main(list(arguments), prog_name="ddbload", standalone_mode=False)
         sys.stdout.flush()
         return result if isinstance(result, int) else 0

@@ -6,7 +6,7 @@ from dataclasses import asdict
 from itertools import chain
 
 import click
-from click.shell_completion import ShellComplete, get_completion_class, shell_complete
+from click.shell_completion import ShellComplete, get_completion_class
 
 from ddbload.aws.clients import AwsSettings, Clients
 from ddbload.cli import COMPLETE_VARIABLE, options
@@ -15,8 +15,6 @@ from ddbload.cli.terminal import EXIT_DONE, EXIT_FAILED, Output, print_json, pri
 from ddbload.doctor.checks import FAIL, Check, check_aws, check_machine
 from ddbload.errors import InvalidUsage
 from ddbload.runs.run_location import stack_name
-
-PROGRAM = "ddbload"
 
 
 @options.command(
@@ -78,11 +76,6 @@ def completion_command(
     """
     kind = get_completion_class(shell) or ShellComplete
     root = click.get_current_context().find_root().command
-    complete = kind(root, {}, PROGRAM, COMPLETE_VARIABLE)
+    complete = kind(root, {}, "ddbload", COMPLETE_VARIABLE)
     # Not click's class for bash, which runs bash to warn about old versions.
     print_stdout(*ShellComplete.source(complete).split("\n"))
-
-
-def answer_completion(commands: click.Command, instruction: str) -> int:
-    """Print the completions that a shell's script asks for; return the exit status."""
-    return shell_complete(commands, {}, PROGRAM, COMPLETE_VARIABLE, instruction)
