@@ -19,7 +19,7 @@ from rich.text import Text
 from ddbload.aws.clients import AwsSettings, Clients
 from ddbload.cli import options, terminal
 from ddbload.cli.run_location import NamedRun, run_options
-from ddbload.cli.tables import STATUS_STYLES, draw, make_table
+from ddbload.cli.tables import draw, make_table, status_style
 from ddbload.cli.terminal import Output
 from ddbload.contracts.results import ALREADY_LOADED, STATUSES
 from ddbload.dynamodb.modes import mode_of
@@ -104,7 +104,7 @@ def _draw_runs(runs: list[RunSummary]) -> None:
     rows = (
         (
             each.run,
-            Text(visible(each.status), STATUS_STYLES.get(each.status, "")),
+            Text(visible(each.status), status_style(each.status)),
             _moment(each.began),
             "" if each.seconds is None else duration_text(each.seconds),
             ", ".join(_counts(each)),

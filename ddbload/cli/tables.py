@@ -12,6 +12,7 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
+from ddbload.cli.terminal import EXIT_DONE, EXIT_FAILED, exit_status
 from ddbload.errors import visible
 from ddbload.runs.progress import (
     CHECKING,
@@ -26,16 +27,15 @@ from ddbload.runs.progress import (
 if TYPE_CHECKING:
     from rich.console import ConsoleOptions, RenderableType, RenderResult
 
-STATUS_STYLES = {
-    **dict.fromkeys(("FINE", "SUCCEEDED", "ALREADY_LOADED"), "bold green"),
-    **dict.fromkeys(("REJECTS", "SUCCEEDED_WITH_REJECTS", "CANCELLED", "INTERRUPTED"), "yellow"),
-    **dict.fromkeys(("FAILS", "FAILED", "LedgerDamaged"), "bold red"),
-    "RUNNING": "cyan",
-}
-"""Color of each status of a plan or run."""
+_STYLES = {EXIT_DONE: "bold green", EXIT_FAILED: "bold red"}
 PIPE_COLUMNS = 4000
 """Width of a table in a pipe; wide enough that no cell is cut."""
 _TRAILING = re.compile(r"[ ]+$", re.MULTILINE)
+
+
+def status_style(status: str) -> str:
+    """Return the color of a plan's or run's status, by the exit status that it gives."""
+    return "cyan" if status == "RUNNING" else _STYLES.get(exit_status(status), "yellow")
 
 
 def draw(drawn: RenderableType, *, whole_lines: bool = False) -> None:
