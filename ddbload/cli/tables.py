@@ -16,7 +16,11 @@ from ddbload.cli.terminal import EXIT_DONE, EXIT_FAILED, exit_status
 from ddbload.errors import visible
 from ddbload.runs.progress import (
     CHECKING,
+    DONE_CHUNK,
+    FAILED_CHUNK,
     IMPORTING,
+    RUNNING_CHUNK,
+    WAITING,
     ChunkStates,
     RunProgress,
     percent,
@@ -87,12 +91,12 @@ def make_table(
 
 
 _CHUNK_STYLES = {
-    "failed": "bold white on red",
-    "done": "green",
-    "running": "cyan",
-    "waiting": "bright_black",
+    FAILED_CHUNK: ("failed", "bold white on red"),
+    DONE_CHUNK: ("done", "green"),
+    RUNNING_CHUNK: ("running", "cyan"),
+    WAITING: ("waiting", "bright_black"),
 }
-"""Color of the number of chunks in each state."""
+"""Name and color of each state of a chunk."""
 
 
 class ProgressView:
@@ -142,7 +146,10 @@ def _bar(label: str, progress: RunProgress | None, words: str) -> Table:
 
 def _chunk_counts(chunks: ChunkStates) -> Text:
     """Return the number of chunks in each state."""
-    counts = ((kind, getattr(chunks, kind)) for kind in _CHUNK_STYLES)
-    shown = [Text(f"{count:,} {kind}", _CHUNK_STYLES[kind]) for kind, count in counts if count]
+    shown = [
+        Text(f"{count:,} {name}", style)
+        for state, (name, style) in _CHUNK_STYLES.items()
+        if (count := chunks.count(state))
+    ]
     line = Text(f"{len(chunks):,} chunks: ", no_wrap=True, overflow="ellipsis")
     return line.append_text(Text(", ").join(shown))

@@ -170,7 +170,8 @@ class ProgressReader:
         if record is None or self._workers.at_work():
             return False
         size = (record.size or 0) - record.data_start.byte
-        return 0 < size <= totals.bytes or states.done + states.failed == len(states)
+        ended = states.count(DONE_CHUNK) + states.count(FAILED_CHUNK)
+        return 0 < size <= totals.bytes or ended == len(states)
 
     def _read_record(self) -> None:
         # The size of some sources is known only at the end of preflight.
