@@ -14,11 +14,11 @@ from typing import Any, BinaryIO
 
 from ddbload.aws.clients import AwsSettings, Clients
 from ddbload.cli import options, run_setup
-from ddbload.cli.new_table import NewKeys, create_table_option, ensure_table, parse_table_keys
 from ddbload.cli.payload import build_payload, check_order, import_options
 from ddbload.cli.progress import show_progress, show_record
 from ddbload.cli.run_location import NamedRun
 from ddbload.cli.run_result import Result, already_done, print_run, show_result, source_format
+from ddbload.cli.run_setup import NewKeys, create_table_option, ensure_table, parse_table_keys
 from ddbload.cli.terminal import Output, print_error, print_stderr, stop_on_interrupt
 from ddbload.context import reading_context
 from ddbload.contracts.control import NewLimits

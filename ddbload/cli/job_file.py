@@ -21,8 +21,8 @@ import click
 from rich.text import Text
 
 from ddbload.cli import options, terminal
-from ddbload.cli.new_table import parse_table_keys
 from ddbload.cli.payload import build_payload, import_options
+from ddbload.cli.run_setup import parse_table_keys
 from ddbload.cli.tables import draw, make_table, status_style
 from ddbload.cli.terminal import Output, print_json, print_stderr
 from ddbload.contracts.column_mapping import join_names

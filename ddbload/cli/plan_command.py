@@ -12,11 +12,10 @@ import click
 
 from ddbload.aws.clients import AwsSettings
 from ddbload.cli import options
-from ddbload.cli.new_table import NewKeys, create_table_option, parse_table_keys
 from ddbload.cli.payload import build_payload, check_order, import_options
 from ddbload.cli.plan_page import show_plan
 from ddbload.cli.progress import show_record
-from ddbload.cli.run_setup import spooled
+from ddbload.cli.run_setup import NewKeys, create_table_option, parse_table_keys, spooled
 from ddbload.cli.terminal import Output, exit_status, live_reading, print_error, print_json
 from ddbload.context import reading_context
 from ddbload.contracts.column_mapping import join_names

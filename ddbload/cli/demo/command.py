@@ -23,11 +23,11 @@ from ddbload.cli import options, terminal
 from ddbload.cli.demo.servers import dynalite, emulated_aws
 from ddbload.cli.deploy_command import agree_to_tools
 from ddbload.cli.import_command import import_with_progress
-from ddbload.cli.new_table import NewKeys, create_table, parse_table_keys
 from ddbload.cli.progress import show_progress
 from ddbload.cli.rejects_command import count_rejects
 from ddbload.cli.run_location import NamedRun
 from ddbload.cli.run_result import Result
+from ddbload.cli.run_setup import NewKeys, create_table, parse_table_keys
 from ddbload.cli.terminal import Output
 from ddbload.context import Context, reading_context
 from ddbload.contracts.payload import Payload
