@@ -44,7 +44,7 @@ SECTIONS: Mapping[str, Mapping[str, tuple[str, str]]] = {
         "destroy": ("deploy_command", "Remove the stack that deploy made."),
     },
     "More": {
-        "demo": ("demo.command", "Try the whole pipeline here, without an AWS account."),
+        "demo": ("demo_command", "Try the whole pipeline here, without an AWS account."),
         "doctor": ("doctor_command", "Check credentials, permissions, quotas, table and bucket."),
         "completion": ("doctor_command", "Print a script that completes commands in a shell."),
     },
