@@ -72,7 +72,8 @@ class DigestSpool:
         # For each partition: offset, item count and number of the group's first item, repeated for
         # each group.
         self._places = [array("Q") for _ in range(PARTITIONS)]
-        self._sizes = array("Q", bytes(PARTITIONS * array("Q").itemsize))
+        self.sizes = array("Q", bytes(PARTITIONS * array("Q").itemsize))
+        """Number of items in each partition."""
 
     def add(self, digests: Iterable[bytes]) -> None:
         """Add items. Raises `OSError` if the disk is full."""
@@ -98,15 +99,11 @@ class DigestSpool:
             for partition, items in enumerate(group):
                 if items:
                     self._places[partition].extend((self._end, items, base))
-                    self._sizes[partition] += items
+                    self.sizes[partition] += items
                     self._end += items * _ENTRY.size
                     self.items += items
         self._file.seek(0, 2)
         self._file.writelines(pieces)
-
-    def partition_items(self, partition: int) -> int:
-        """Return the number of items in a partition."""
-        return self._sizes[partition]
 
     def entries(self, partition: int) -> Iterator[DigestEntry]:
         """Yield the entries of a partition. Raises `OSError`."""
@@ -162,7 +159,7 @@ class KeyCounts:
 def partition_passes(*spools: DigestSpool) -> Iterator[tuple[int, int, int]]:
     """Yield `(partition, part, parts)` for all keys; each part fits in memory."""
     for partition in range(PARTITIONS):
-        items = max(spool.partition_items(partition) for spool in spools)
+        items = max(spool.sizes[partition] for spool in spools)
         parts = 1 + items // PARTITION_ITEMS
         for part in range(parts):
             yield partition, part, parts
