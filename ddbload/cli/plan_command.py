@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import shlex
 from collections.abc import Mapping, Sequence
 from functools import partial
@@ -25,7 +24,6 @@ from ddbload.planning.make_plan import Sample, make_plan
 
 _TYPES = ("types", "infer_types")
 """Parameters that the plan's detected types replace in the ready command."""
-_PLAIN = re.compile(r"[\w.-]+", re.ASCII)
 _OF_THE_PLAN = ("as_json", "dry_run", "quiet")
 """Parameters that control the plan and its output; left out of the ready command."""
 
