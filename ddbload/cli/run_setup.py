@@ -25,13 +25,7 @@ from ddbload.cli.terminal import (
 )
 from ddbload.contracts.options import ASYNC
 from ddbload.contracts.payload import Payload
-from ddbload.errors import (
-    Cancelled,
-    DdbloadError,
-    InvalidUsage,
-    SourceUnreadable,
-    TableNotFound,
-)
+from ddbload.errors import Cancelled, DdbloadError, InvalidUsage, SourceUnreadable, TableNotFound
 from ddbload.planning.warm_up import plan_warm_up, warm_up
 from ddbload.runs.local_runs import HeartbeatWriter, default_engine
 from ddbload.source.local_file import PIPE_PREFIX, STDIN_PREFIX, is_pipe, spool_to_disk

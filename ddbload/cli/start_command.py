@@ -18,11 +18,7 @@ from ddbload.contracts.column_mapping import ColumnChanges, refuse_hmac
 from ddbload.contracts.control import UNLIMITED, NewLimits
 from ddbload.contracts.run_record import RunRecord
 from ddbload.contracts.source import AUTO
-from ddbload.errors import (
-    ExecutionExists,
-    InvalidPayload,
-    InvalidUsage,
-)
+from ddbload.errors import ExecutionExists, InvalidPayload, InvalidUsage
 from ddbload.runs.deployed import attempt_report
 from ddbload.runs.progress import RunProgress
 from ddbload.runs.run_control import (
