@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from ddbload.aws.failures import AwsFailure
-from ddbload.aws.retry import ATTEMPTS, DEFAULT_POLICY, RetryPolicy, find_with_retries
+from ddbload.aws.retry import ATTEMPTS, RetryPolicy, find_with_retries
 from ddbload.context import Context
 from ddbload.contracts.results import Report
 from ddbload.errors import StackNotFound
@@ -143,7 +143,6 @@ class RunLogs:
     groups: Sequence[str]
     """Log groups of the functions, as far as they exist."""
     run: str
-    retry_policy: RetryPolicy = DEFAULT_POLICY
     missing: Callable[[str], object] = lambda _: None
     """Called with the name of a log group that no longer exists."""
     _requests: set[str] = field(default_factory=set, init=False)
@@ -194,7 +193,6 @@ class RunLogs:
                 read,
                 f"reading the log group {group}",
                 lambda failure: failure.code == "ResourceNotFoundException",
-                policy=self.retry_policy,
             )
             if page is None:
                 self.groups = [each for each in self.groups if each != group]

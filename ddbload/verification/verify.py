@@ -28,8 +28,6 @@ from ddbload.contracts.run_record import (
     LIST_PRICE_REGION,
     READ_UNIT_PRICE,
     READ_UNIT_PRICE_IA,
-    RunRecord,
-    Table,
     amount_text,
 )
 from ddbload.dynamodb.item_equality import SALT_BYTES, ItemDigests, same
@@ -216,7 +214,6 @@ class Verification:
         """
         self._settings, self._ledger, self._context = settings, ledger, context
         client = context.clients.dynamodb
-        self.table: Table
         self.table, self._described = describe_table_with_response(
             client, payload.table, retry_policy=context.retry_policy
         )
@@ -224,7 +221,7 @@ class Verification:
         for name in settings.ignored:
             if name in self._keys:
                 raise InvalidUsage(f"--ignore {name} is a key of table {payload.table}")
-        self.record: RunRecord = prepare_run(
+        self.record = prepare_run(
             "verify", payload, ledger, context, table=self.table, described=self._described
         ).record
         self._source_bytes = expected_bytes(self.record)
