@@ -53,9 +53,9 @@ from ddbload.verification.compare_digests import (
 from ddbload.verification.table_reader import (
     BATCH_KEYS,
     READ_UNIT_BYTES,
-    RawReads,
     ReadUsage,
     TableReader,
+    raw_reads,
 )
 
 DEFAULT_PERCENT = 50.0
@@ -267,7 +267,7 @@ class Verification:
             only = names if settings.ignore_extra_attributes else None
             digests = ItemDigests(self._keys, salt, settings.ignored, only)
             reader = TableReader(
-                RawReads(self._context.clients.dynamodb),
+                raw_reads(self._context.clients.dynamodb),
                 self.table.name,
                 digests,
                 consistent=settings.consistent,
