@@ -34,9 +34,9 @@ from ddbload.runs.local_runs import LocalSettings, default_engine, default_ledge
 from ddbload.runs.progress import RunProgress
 from ddbload.runs.python_source import Location, SourceOfRows, located, place_of
 from ddbload.runs.retry_rejects import iter_rejects
+from ddbload.runs.run_control import resume_here, resume_payload, start_again, start_run
 from ddbload.runs.run_import import asked_for, new_run_id, run_import
 from ddbload.runs.run_location import Deployed, find_deployed, find_run
-from ddbload.runs.start_run import resume_here, resume_payload, start_again, start_run
 from ddbload.steps.report import finished_report
 from ddbload.verification.verify import Verdict, Verification, VerifySettings
 

@@ -68,15 +68,15 @@ class AwsFailure:
         return not self.status or self.code in _KINDS
 
 
-class ChecksumMismatch(Exception):
+class ChecksumMismatch(ConnectionError):
     """A response body does not match DynamoDB's x-amz-crc32 header."""
 
 
-class LengthMissing(Exception):
+class LengthMissing(ConnectionError):
     """A response gives no length of its body, so it may have been cut short."""
 
 
-class BodyCutShort(Exception):
+class BodyCutShort(ConnectionError):
     """A response body is shorter than its Content-Length."""
 
 
@@ -195,9 +195,6 @@ def classify_failure(error: Exception) -> AwsFailure | None:
         exceptions.HTTPClientError,
         exceptions.IncompleteReadError,
         parsers.ResponseParserError,
-        ChecksumMismatch,
-        LengthMissing,
-        BodyCutShort,
         ConnectionError,
         TimeoutError,
         # botocore does not wrap all errors in the middle of a body.

@@ -102,12 +102,13 @@ def find_with_retries(
     expected: Callable[[AwsFailure], Exception | None] = lambda _: None,
 ) -> T | None:
     """Call `operation` as `call_with_retries` does; return None for a failure that is `absent`."""
-
-    def found(failure: AwsFailure) -> Exception | None:
-        return _AbsentError() if absent(failure) else expected(failure)
-
     try:
-        return call_with_retries(operation, doing, policy=policy, expected=found)
+        return call_with_retries(
+            operation,
+            doing,
+            policy=policy,
+            expected=lambda failure: _AbsentError() if absent(failure) else expected(failure),
+        )
     except _AbsentError:
         return None
 

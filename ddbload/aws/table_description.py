@@ -378,7 +378,9 @@ def recent_traffic(clients: Clients, table: str, now: float) -> WriteTraffic | N
 
     def ask() -> WriteTraffic | None:
         client = clients.advisory("cloudwatch")
-        if not _same_cloud(clients.dynamodb.meta.endpoint_url, client.meta.endpoint_url):
+        urls = clients.dynamodb.meta.endpoint_url, client.meta.endpoint_url
+        # Otherwise the metrics are those of another table of the same name.
+        if not all(map(is_aws_endpoint, urls)) and len({urlsplit(url).netloc for url in urls}) > 1:
             return None
         end = datetime.fromtimestamp(now, UTC)
         answer: Any = client.get_metric_statistics(
@@ -421,15 +423,6 @@ def has_statements(clients: Clients) -> bool:
         broken = failure.status >= 500 and not failure.is_known
         return failure.code not in UNKNOWN_OPERATION and not broken
     return any("Error" in result for result in answer.get("Responses", ()))
-
-
-def _same_cloud(one: str, other: str) -> bool:
-    """Tell whether two endpoints are both AWS's, or one server's.
-
-    Otherwise the metrics are those of another table of the same name.
-    """
-    both_aws = is_aws_endpoint(one) and is_aws_endpoint(other)
-    return both_aws or urlsplit(one).netloc == urlsplit(other).netloc
 
 
 def table_notices(clients: Clients, table: str, options: Options, now: float) -> Iterator[str]:

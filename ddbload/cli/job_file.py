@@ -18,10 +18,12 @@ from pathlib import Path
 from typing import Any
 
 import click
+from rich.text import Text
 
 from ddbload.cli import options, terminal
-from ddbload.cli.new_table import parse_table_keys
 from ddbload.cli.payload import build_payload, import_options
+from ddbload.cli.run_setup import parse_table_keys
+from ddbload.cli.tables import draw, make_table, status_style
 from ddbload.cli.terminal import Output, print_json, print_stderr
 from ddbload.contracts.column_mapping import join_names
 from ddbload.contracts.run_record import amount_text
@@ -293,11 +295,6 @@ def _resolved(value: Any, where: str, folder: Path | None) -> Any:
 
 
 def _draw(results: Sequence[Mapping[str, Any]]) -> None:
-    # Imported here, because rich is slow to load.
-    from rich.text import Text
-
-    from ddbload.cli.tables import STATUS_STYLES, draw, make_table
-
     def row(value: Mapping[str, Any]) -> Sequence[str | Text]:
         rows, dollars = value.get("rows") or {}, value.get("dollars")
         status, compared = str(value["status"]), value.get("verify")
@@ -307,7 +304,7 @@ def _draw(results: Sequence[Mapping[str, Any]]) -> None:
             *("" if each is None else f"{each:,}" for each in figures),
             f"{value['seconds']:,.1f}" if "seconds" in value else "",
             amount_text(dollars) if isinstance(dollars, int | float) else "",
-            Text(status, STATUS_STYLES.get(status, "")),
+            Text(status, status_style(status)),
             "" if compared is None else str(compared["status"]),
         ]
 

@@ -303,19 +303,16 @@ class Gathered:
 
     def value(self, given: Mapping[str, Any]) -> Any:
         """Return the value made from the parameters `given` on the command line."""
-        return self.kind(**{name: _value(name, each, given) for name, each in self.parts.items()})
+        values = {
+            name: each.value(given) if isinstance(each, Gathered) else given[name]
+            for name, each in self.parts.items()
+        }
+        return self.kind(**values)
 
-
-def _value(name: str, declared: Any, given: Mapping[str, Any]) -> Any:
-    return declared.value(given) if isinstance(declared, Gathered) else given[name]
-
-
-def _parameters(name: str, declared: Any) -> Iterator[click.Parameter]:
-    if not isinstance(declared, Gathered):
-        yield declared(name)
-        return
-    for part, each in declared.parts.items():
-        yield from _parameters(part, each)
+    def parameters(self) -> Iterator[click.Parameter]:
+        """Make the click parameters of all parts."""
+        for name, each in self.parts.items():
+            yield from each.parameters() if isinstance(each, Gathered) else (each(name),)
 
 
 def command(*examples: str) -> Callable[[Callable[..., Any]], GroupedCommand]:
@@ -326,15 +323,12 @@ def command(*examples: str) -> Callable[[Callable[..., Any]], GroupedCommand]:
     """
 
     def make(function: Callable[..., Any]) -> GroupedCommand:
-        declared = {name: each.default for name, each in signature(function).parameters.items()}
-
-        def call(**given: Any) -> Any:
-            return function(**{name: _value(name, each, given) for name, each in declared.items()})
-
+        parts = {name: each.default for name, each in signature(function).parameters.items()}
+        declared = Gathered(function, parts)
         return GroupedCommand(
             function.__name__.removesuffix("_command"),
-            callback=call,
-            params=[each for name in declared for each in _parameters(name, declared[name])],
+            callback=lambda **given: declared.value(given),
+            params=[*declared.parameters()],
             help=function.__doc__,
             examples=examples,
         )

@@ -259,11 +259,6 @@ class Output:
     _read_at: float = field(default=float("-inf"), init=False)
 
     @property
-    def draws(self) -> bool:
-        """True if progress is drawn, or printed as lines from time to time."""
-        return not (self.quiet or self.verbose)
-
-    @property
     def notice(self) -> Callable[[str], None] | None:
         """Printer of warnings about the table; None with --quiet, which skips the checks."""
         return None if self.quiet else print_notice
@@ -306,7 +301,7 @@ def live_reading(
     output: Output, doing: str = "reading the source"
 ) -> Iterator[Callable[[int, int, int], None]]:
     """Yield a function that shows bytes read, total bytes, and rows: as a bar, or as steps."""
-    console = live_console() if output.draws else None
+    console = None if output.quiet or output.verbose else live_console()
     if console is None:
         yield output.step_reading
         return

@@ -16,7 +16,6 @@ from ddbload.aws.table_description import describe_table_with_response
 from ddbload.context import Context
 from ddbload.contracts.options import WHOLE
 from ddbload.contracts.payload import Payload
-from ddbload.contracts.row_counts import WorkTotals
 from ddbload.contracts.run_record import Cursor, RunRecord
 from ddbload.contracts.source import GZIP
 from ddbload.convert.sharded_sink import BucketShards, FolderShards, ShardedSink, ShardTarget
@@ -64,7 +63,7 @@ def convert(
     converted: ReadCounts,
     *,
     reject: Callable[[bytes], object] = lambda _: None,
-    watch: Callable[[WorkTotals, int], None] = lambda _done, _size: None,
+    watch: Callable[[int, int, int], None] = lambda _read, _size, _rows: None,
     processes: int = 1,
     make_context: Callable[[], Context] | None = None,
     first: int | None = None,
@@ -78,7 +77,7 @@ def convert(
         sink: Sink for the items. The caller finishes it.
         converted: Counts, updated in place.
         reject: Called with the JSON line of each reject.
-        watch: Called from time to time with the totals, and the bytes to read.
+        watch: Called from time to time with bytes read, bytes in all, and rows read.
         processes: Processes that read and convert. The output is the same for any number.
         make_context: Function that makes the context in another process.
         first: Number of rows to convert, as if the source ended there; None for all.
@@ -193,7 +192,7 @@ class _Conversion:
     sink: Sink
     converted: ReadCounts
     reject: Callable[[bytes], object]
-    watch: Callable[[WorkTotals, int], None]
+    watch: Callable[[int, int, int], None]
 
     def take(self, summary: _Summary, output: PartOutput, start: Cursor) -> bool:
         """Write a converted part; return False if it exceeds the limit of rejects."""
@@ -232,8 +231,7 @@ class _Conversion:
         )
 
     def _show(self) -> None:
-        done = WorkTotals(self.converted.rows, bytes=self.converted.bytes)
-        self.watch(done, expected_bytes(self.record))
+        self.watch(self.converted.bytes, expected_bytes(self.record), self.converted.read)
 
 
 def _with_line(line: bytes, shift: int) -> bytes:
@@ -262,7 +260,6 @@ class OutputOptions:
     compression: str | None
     """One of `COMPRESSIONS`. The default follows the file name; parts are gzipped."""
     part_bytes: int
-    seed: int
     threads: int = 1
     """Number of threads that compress."""
 
@@ -272,11 +269,17 @@ def open_sink(wanted: OutputOptions, context: Context) -> Sink:
     out = wanted.out
     if out == "-":
         return StreamSink(sys.stdout.buffer, "standard output")
-    if out.startswith("s3://") or out.endswith("/") or Path(out).is_dir():
+    target: ShardTarget | None = None
+    if out.startswith("s3://"):
+        bucket, _, prefix = out.removeprefix("s3://").partition("/")
+        policy = context.retry_policy
+        target = BucketShards(context.clients.s3, bucket, prefix, retry_policy=policy)
+    elif out.endswith("/") or Path(out).is_dir():
+        target = FolderShards(out)
+    if target is not None:
         return ShardedSink(
-            _shard_target(out, context),
+            target,
             compression=wanted.compression or GZIP,
-            seed=wanted.seed,
             part_bytes=wanted.part_bytes,
             threads=wanted.threads,
         )
@@ -285,13 +288,6 @@ def open_sink(wanted: OutputOptions, context: Context) -> Sink:
             # Opened for appending, because /dev/stdout may be a file that a shell appends to (>>).
             return StreamSink(Path(out).open("ab"), out, close=True)
     return FileSink(out, wanted.compression, wanted.threads)
-
-
-def _shard_target(out: str, context: Context) -> ShardTarget:
-    if not out.startswith("s3://"):
-        return FolderShards(out)
-    bucket, _, prefix = out.removeprefix("s3://").partition("/")
-    return BucketShards(context.clients.s3, bucket, prefix, retry_policy=context.retry_policy)
 
 
 def _is_special(path: str) -> bool:

@@ -176,21 +176,18 @@ def check_node() -> tuple[int, ...]:
     for program in ("node", "npm"):
         if shutil.which(program) is None:
             raise ToolsUnavailable(f"there is no {program} on the PATH: {hint}")
-    found = node_version()
+    found = _node_version()
     if found is None or found[0] < OLDEST_NODE:
         shown = "of an unknown version" if found is None else ".".join(map(str, found))
         raise ToolsUnavailable(f"Node.js is {shown}, which is too old: {hint}")
     return found
 
 
-def node_version() -> tuple[int, ...] | None:
-    """Return the version of Node.js; None if it is missing or broken."""
-    node = shutil.which("node")
-    if node is None:
-        return None
+def _node_version() -> tuple[int, ...] | None:
+    """Return the version of Node.js; None if it is broken."""
     try:
-        done = subprocess.run(  # noqa: S603 - Node from PATH
-            [node, "--version"],
+        done = subprocess.run(
+            ["node", "--version"],  # noqa: S607 - Node from PATH
             env=environment_without_aws(),
             capture_output=True,
             text=True,

@@ -18,16 +18,10 @@ MAX_TEXT = 400
 """Maximum characters shown of a text from the run."""
 
 
-class Markup:
-    """Finished markup. Only this module creates it."""
+class Markup(str):
+    """Finished markup, which is not escaped again. Only this module creates it."""
 
-    __slots__ = ("_html",)
-
-    def __init__(self, finished: str) -> None:
-        self._html = finished
-
-    def __str__(self) -> str:
-        return self._html
+    __slots__ = ()
 
 
 Content = Markup | str | Iterable["Content"] | None
@@ -172,7 +166,7 @@ def _html_of(content: Content) -> str:
     if content is None:
         return ""
     if isinstance(content, Markup):
-        return str(content)
+        return content
     if isinstance(content, str):
         return _escaped(content)
     return "".join(map(_html_of, content))

@@ -252,11 +252,7 @@ def follow_process(run: str, context: Context, watch: Callable[[RunProgress], No
     ledger, pace = context.ledger(run), RequestPace(context.clock, context.sleep)
     if not ledger.in_bucket:
         pace.burst, pace.seconds, pace.least = 1, FOLDER_SECONDS_APART, FOLDER_SECONDS_APART
-
-    def has_ended() -> bool | None:
-        return live_heartbeat(run, context) is None or None
-
-    follow_progress(ledger, has_ended, pace, watch)
+    follow_progress(ledger, lambda: live_heartbeat(run, context) is None or None, pace, watch)
 
 
 def live_heartbeat(run: str, context: Context) -> Heartbeat | None:

@@ -37,7 +37,6 @@ def iter_rejects(run: str, context: Context) -> Iterator[bytes]:
 
 
 _NULL = {"NULL": True}
-_LINE_ENDS = ("\r\n", "\n", "\r")
 
 
 RETRIES = "retries/"
@@ -143,7 +142,8 @@ def write_rows(record: RunRecord, lines: Iterable[bytes], out: IO[bytes], name: 
             raw = reordered
         if record.payload.source.kind.is_container:
             raw = _as_dynamodb_json(raw, record.payload.nulls.policy)
-        row = f"{_without_line_end(raw)}\n".encode(errors="surrogateescape")
+        text = raw.removesuffix("\n").removesuffix("\r")
+        row = f"{text}\n".encode(errors="surrogateescape")
         if not _is_one_row(row, ends):
             raise BadRetryFile(
                 f"{name}, line {number}: its 'raw' is not exactly one row: close its quotes, and"
@@ -299,10 +299,6 @@ def _as_dynamodb_json(raw: str, policy: str) -> str:
             # Not a valid attribute value, so the row is rejected again.
             item[name] = {}
     return json.dumps({**value, "Item": item}, ensure_ascii=False)
-
-
-def _without_line_end(raw: str) -> str:
-    return next((raw.removesuffix(end) for end in _LINE_ENDS if raw.endswith(end)), raw)
 
 
 def _is_one_row(row: bytes, ends: RowBoundaries) -> bool:

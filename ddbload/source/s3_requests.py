@@ -239,7 +239,6 @@ def _read_by_event_loop(
     ranges: Iterator[ObjectRange],
     signer: S3Signer,
     concurrency: int,
-    max_bytes_ahead: int,
     retry_policy: RetryPolicy,
 ) -> Generator[bytes]:
     loop = S3RequestLoop(signer, concurrency, retry_policy)
@@ -250,7 +249,7 @@ def _read_by_event_loop(
         while following is not None or ahead:
             while following is not None and loop.free():
                 request = _RangeRequest(following)
-                is_room = bytes_ahead + request.size <= max_bytes_ahead
+                is_room = bytes_ahead + request.size <= BYTES_AHEAD
                 if ahead and not (is_room and len(ahead) < concurrency * OBJECTS_AHEAD):
                     break
                 ahead.append(request)
@@ -284,7 +283,6 @@ def read_ranges(
     *,
     signers: Callable[[str], S3Signer | None] | None = None,
     concurrency: int = READ_CONCURRENCY,
-    max_bytes_ahead: int = BYTES_AHEAD,
     retry_policy: RetryPolicy = DEFAULT_POLICY,
 ) -> Generator[bytes]:
     """Read ranges concurrently; yield the bytes of each, in order.
@@ -292,7 +290,7 @@ def read_ranges(
     `signers` (`Clients.s3_signer`) makes a signer for a bucket; objects are then read in this
     thread over ddbload's non-blocking connections. Without `signers`, or if it returns None,
     `client` reads them in threads, limited by its connection pool. Memory is limited to
-    `max_bytes_ahead`, or one range if that is larger. `ranges` is consumed lazily. Close the
+    `BYTES_AHEAD`, or one range if that is larger. `ranges` is consumed lazily. Close the
     generator if it is not read to its end.
 
     Only the pinned version is read. A broken body continues where it stopped. Raises
@@ -302,9 +300,9 @@ def read_ranges(
     for bucket, group in groupby(ranges, key=lambda each: str(each.pinned["bucket"])):
         signer = None if signers is None else signers(bucket)
         if signer is None:
-            found = _read_by_threads(group, client, concurrency, max_bytes_ahead, retry_policy)
+            found = _read_by_threads(group, client, concurrency, retry_policy)
         else:
-            found = _read_by_event_loop(group, signer, concurrency, max_bytes_ahead, retry_policy)
+            found = _read_by_event_loop(group, signer, concurrency, retry_policy)
         with closing(found):
             yield from found
 
@@ -318,7 +316,6 @@ def _read_by_threads(
     ranges: Iterator[ObjectRange],
     client: S3Client,
     concurrency: int,
-    max_bytes_ahead: int,
     retry_policy: RetryPolicy,
 ) -> Generator[bytes]:
     # Threads beyond the pooled connections would wait, or open a connection for each object.
@@ -334,7 +331,7 @@ def _read_by_threads(
     with ThreadPoolExecutor(threads, thread_name_prefix="objects") as pool:
         found = map_in_order(
             lambda wanted: pool.submit(read, wanted),
-            *(ranges, concurrency * OBJECTS_AHEAD, lambda each: each.size, max_bytes_ahead),
+            *(ranges, concurrency * OBJECTS_AHEAD, lambda each: each.size, BYTES_AHEAD),
         )
         try:
             with closing(found):

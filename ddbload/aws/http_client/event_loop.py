@@ -16,7 +16,6 @@ from ddbload.aws.http_client.connection import (
     ConnectionBroken,
     DnsCache,
     Endpoint,
-    LookUp,
 )
 from ddbload.aws.http_client.http1 import LEAST_BYTES_PER_SECOND, Response
 
@@ -107,7 +106,6 @@ class HttpLoop:
         *,
         clock: Callable[[], float] = time.monotonic,
         timeouts: Timeouts | None = None,
-        look_up: LookUp | None = None,
     ) -> None:
         """Open no connection yet. `connections`: limit, each with one request in flight."""
         if (endpoint.scheme == "https") != (tls is not None):
@@ -128,7 +126,7 @@ class HttpLoop:
         self._has_request_ids = False
         self._last_request_id: str | None = None
         self._selector = selectors.DefaultSelector()
-        self._dns = DnsCache(endpoint.host, endpoint.port, clock, look_up)
+        self._dns = DnsCache(endpoint.host, endpoint.port, clock)
         self._selector.register(self._dns.fd, selectors.EVENT_READ, None)
 
     def now(self) -> float:

@@ -36,13 +36,10 @@ from ddbload.source.decoding.compression import (
 class ByteSource(Protocol):
     """One version of a file or object. A read returns bytes of that version or fails."""
 
-    @property
-    def name(self) -> str:
-        """Path or s3:// URI of the source."""
-
-    @property
-    def size(self) -> int:
-        """Size in bytes."""
+    name: str
+    """Path or s3:// URI of the source."""
+    size: int
+    """Size in bytes."""
 
     @property
     def pinned(self) -> Mapping[str, Any]:

@@ -1,4 +1,4 @@
-"""List S3 objects and folders under a prefix.
+"""List S3 objects under a prefix.
 
 A large prefix is divided into key ranges, which are requested in parallel and returned in order. A
 range starts after one key and ends with another, so any choice of cuts covers all keys.
@@ -18,7 +18,6 @@ from ddbload.aws.retry import DEFAULT_POLICY, RetryPolicy, call_with_retries
 from ddbload.errors import SourceNotFound, SourceUnreadable
 from ddbload.source.s3_listing.list_page import (
     BadPage,
-    ListedFolder,
     ListedObject,
     ListPage,
     is_sorted,
@@ -144,19 +143,16 @@ class ParallelListing:
         prefix: str,
         *,
         after: str | None = None,
-        delimiter: str = "",
         divides: bool = True,
         pages_ahead: int = PAGES_AHEAD,
     ) -> None:
-        """Prepare a listing. `divides`: allow dividing it; ignored with a delimiter."""
+        """Prepare a listing. `divides`: allow dividing it."""
         self._loop, self._prefix = loop, prefix
         self._location = f"s3://{bucket}/{prefix}"
         self._query = {"encoding-type": "url", "list-type": "2"}
         if prefix:
             self._query["prefix"] = prefix
-        if delimiter:
-            self._query["delimiter"] = delimiter
-        self._may_divide = divides and not delimiter
+        self._may_divide = divides
         self._pages_ahead = pages_ahead
         self._ranges = [_KeyRange(after, None)]
         self._is_divided = self._has_restarted = False
@@ -239,7 +235,7 @@ class ParallelListing:
                 objects = objects[: bisect_right(objects, key_range.until, key=itemgetter(0))]
                 is_last = True
         key_range.taken += 1
-        if objects or page.folders:
+        if objects:
             key_range.pages.append(page._replace(objects=objects))
         if is_last:
             key_range.is_done = True
@@ -314,51 +310,14 @@ def list_objects(
     another order), `AccessDenied`, `AwsConfiguration` (a bucket in another region),
     `RequestRefused`, and `ServiceUnavailable` after several attempts.
     """
-    pages = _pages(
-        client, signer, bucket, prefix, after=after, requests=requests, retry_policy=retry_policy
-    )
-    with closing(pages):
-        for page in pages:
-            yield from page.objects
-
-
-def list_level(
-    client: S3Client,
-    bucket: str,
-    prefix: str = "",
-    *,
-    signer: S3Signer | None = None,
-) -> Generator[ListedObject | ListedFolder]:
-    """List the objects and folders directly under a prefix, by name; see `list_objects`."""
-    pages = _pages(client, signer, bucket, prefix, delimiter="/", requests=1)
-    with closing(pages):
-        for page in pages:
-            entries: list[ListedObject | ListedFolder] = [*page.objects, *page.folders]
-            yield from sorted(entries, key=itemgetter(0))
-
-
-def _pages(
-    client: S3Client,
-    signer: S3Signer | None,
-    bucket: str,
-    prefix: str,
-    *,
-    delimiter: str = "",
-    after: str | None = None,
-    requests: int,
-    retry_policy: RetryPolicy = DEFAULT_POLICY,
-) -> Generator[ListPage]:
-    """Yield all pages; see `list_objects`. With a `delimiter`, they contain folders."""
     if signer is not None:
         # At least two: the next page is requested while the present one is being received.
         with closing(S3RequestLoop(signer, max(2, requests), retry_policy)) as loop:
-            yield from ParallelListing(
-                loop, bucket, prefix, after=after, delimiter=delimiter, divides=requests > 2
-            ).pages()
+            listing = ParallelListing(loop, bucket, prefix, after=after, divides=requests > 2)
+            for page in listing.pages():
+                yield from page.objects
         return
     parameters: dict[str, Any] = {"Bucket": bucket, "Prefix": prefix}
-    if delimiter:
-        parameters["Delimiter"] = delimiter
     if after is not None:
         parameters["StartAfter"] = after
     location = f"s3://{bucket}/{prefix}"
@@ -369,16 +328,12 @@ def _pages(
             policy=retry_policy,
             expected=lambda failure: missing_bucket(failure, location),
         )
-        objects = [_listed_object(each) for each in answer.get("Contents", ())]
-        folders = [ListedFolder(each["Prefix"]) for each in answer.get("CommonPrefixes", ())]
-        if after is not None:
-            # Some S3-compatible stores ignore start-after.
-            objects = [each for each in objects if each.key > after]
-        token = answer.get("NextContinuationToken") if answer.get("IsTruncated") else None
-        yield ListPage(objects, folders, token)
-        if token is None:
+        objects = map(_listed_object, answer.get("Contents", ()))
+        # Some S3-compatible stores ignore start-after.
+        yield from (each for each in objects if after is None or each.key > after)
+        if not answer.get("IsTruncated") or answer.get("NextContinuationToken") is None:
             return
-        parameters["ContinuationToken"] = token
+        parameters["ContinuationToken"] = answer["NextContinuationToken"]
 
 
 def _listed_object(each: Any) -> ListedObject:

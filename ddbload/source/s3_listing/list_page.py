@@ -30,18 +30,10 @@ class ListedObject(NamedTuple):
     """Time of the last change, as S3 writes it: 2026-11-21T20:08:00.000Z."""
 
 
-class ListedFolder(NamedTuple):
-    """Common prefix of keys, up to a delimiter."""
-
-    prefix: str
-    """Common prefix, including the delimiter."""
-
-
 class ListPage(NamedTuple):
     """Content of one response."""
 
     objects: list[ListedObject]
-    folders: list[ListedFolder]
     token: str | None
     """Continuation token for the next page; None on the last page."""
 
@@ -59,8 +51,8 @@ _ENTRY = re.compile(
     r"<Size>([0-9]+)</Size>(?:<StorageClass>([^<]*)</StorageClass>)?</Contents>"
 )
 _ENCODED = "<EncodingType>url</EncodingType>"
-# Pages with comments, CDATA, carriage returns or folders are parsed as XML.
-_UNUSUAL = ("<!", "\r", "<CommonPrefixes")
+# Pages with comments, CDATA or carriage returns are parsed as XML.
+_UNUSUAL = ("<!", "\r")
 _REFERENCE = re.compile(r"&(?!amp;|lt;|gt;|apos;)")
 _END = "</ListBucketResult>"
 _STANDARD = "STANDARD"
@@ -106,7 +98,7 @@ def read_page(body: bytes) -> ListPage:
         )
         for key, modified, etag, _, size, storage in found
     ]
-    return ListPage(objects, [], None if token is None else _text(token[1]))
+    return ListPage(objects, None if token is None else _text(token[1]))
 
 
 def is_sorted(objects: list[ListedObject]) -> bool:
@@ -146,13 +138,13 @@ def _parse_xml(body: bytes) -> ListPage:
     if is_truncated and not token:
         raise BadPage("the answer does not say how to go on")
 
-    def name_of(entry: ET.Element, field: str) -> str:
-        found = _required(entry.findtext(space + field))
+    def key_of(entry: ET.Element) -> str:
+        found = _required(entry.findtext(f"{space}Key"))
         return _url_decode(found) if is_encoded else found
 
     objects = [
         ListedObject(
-            name_of(each, "Key"),
+            key_of(each),
             _size(_required(each.findtext(f"{space}Size"))),
             each.findtext(f"{space}ETag", ""),
             each.findtext(f"{space}StorageClass") or _STANDARD,
@@ -160,10 +152,7 @@ def _parse_xml(body: bytes) -> ListPage:
         )
         for each in root.iterfind(f"{space}Contents")
     ]
-    folders = [
-        ListedFolder(name_of(each, "Prefix")) for each in root.iterfind(f"{space}CommonPrefixes")
-    ]
-    return ListPage(objects, folders, token if is_truncated else None)
+    return ListPage(objects, token if is_truncated else None)
 
 
 def _required(found: str | None) -> str:
