@@ -10,7 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, suppress
 from dataclasses import dataclass, replace
 from itertools import groupby
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING
 
 from ddbload.aws.failures import AwsFailure, FailureKind, failure_of_s3_response, redirected_region
 from ddbload.aws.http_client.event_loop import RequestLost
@@ -41,9 +41,6 @@ class S3Request(ABC):
     """GET request, or a sequence of them, for one object or listing page."""
 
     __slots__ = ("failures", "generation")
-
-    peek: ClassVar[Any] = None
-    """Function that searches a partial response; it returns None until it finds its value."""
 
     def __init__(self) -> None:
         self.failures = 0
@@ -85,12 +82,12 @@ class S3RequestLoop:
     def send(self, request: S3Request) -> None:
         """Sign and send a request."""
         data, request.generation = request.request(self._signer)
-        self._loop.send(request, data, request.peek)
+        self._loop.send(request, data)
 
-    def wait(self) -> tuple[list[tuple[S3Request, Any]], list[tuple[S3Request, Response]]]:
-        """Wait for responses; return values found by `peek`, and successful complete responses.
+    def wait(self) -> list[tuple[S3Request, Response]]:
+        """Wait for responses, and return the successful ones, if any.
 
-        Both lists may be empty. Raises the named error of a request that failed permanently.
+        Raises the named error of a request that failed permanently.
         """
         loop, waiting = self._loop, self._waiting
         pause = S3_POLL_SECONDS
@@ -106,7 +103,7 @@ class S3RequestLoop:
                 self._on_lost(request, outcome)
             elif self._is_success(request, outcome):
                 responses.append((request, outcome))
-        return loop.peeked(), responses
+        return responses
 
     def retry(self, request: S3Request, failure: AwsFailure) -> None:
         """Retry a failed request after a back-off, or raise its named error."""
@@ -264,7 +261,7 @@ def _read_by_event_loop(
                 # free.
                 yield request.data
                 continue
-            for answered, response in loop.wait()[1]:
+            for answered, response in loop.wait():
                 assert isinstance(answered, _RangeRequest)  # noqa: S101 - for type checkers
                 try:
                     answered.add(response)

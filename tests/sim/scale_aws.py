@@ -209,9 +209,6 @@ class SimulatedLoop:
         clock.leave()
         return done
 
-    def peeked(self) -> list[tuple[Any, Any]]:
-        return []
-
     def close(self) -> None:
         self._in_flight.clear()
 

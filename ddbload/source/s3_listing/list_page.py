@@ -5,13 +5,10 @@ The rules are those of "ListObjectsV2" in the S3 API Reference.
 
 from __future__ import annotations
 
-import re
 from operator import lt
 from typing import NamedTuple
 from urllib.parse import unquote_plus
 from xml.etree import ElementTree as ET
-
-from ddbload.aws.http_client.http1 import Response
 
 
 class ListedObject(NamedTuple):
@@ -38,18 +35,6 @@ class ListPage(NamedTuple):
 
 class BadPage(ValueError):
     """Raised for a response that is not a page of a listing."""
-
-
-_TOKEN = re.compile(rb"<NextContinuationToken>([^<]*)</NextContinuationToken>")
-
-
-def token_of(partial: Response) -> str | None:
-    """Find the continuation token in a partial response; None if it is not there."""
-    found = _TOKEN.search(partial.body)
-    # S3's tokens contain no XML references; a token with one is left to the XML parser.
-    if found is None or b"&" in found[1] or not found[1].isascii():
-        return None
-    return found[1].decode("ascii")
 
 
 def read_page(body: bytes) -> ListPage:

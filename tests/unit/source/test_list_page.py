@@ -9,13 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ddbload.aws.http_client.http1 import Response
 from ddbload.source.s3_listing.list_page import (
     BadPage,
     ListedObject,
     is_sorted,
     read_page,
-    token_of,
 )
 
 HEAD = '<?xml version="1.0" encoding="UTF-8"?>\n'
@@ -81,20 +79,6 @@ def test_any_key_is_parsed_back(keys, is_encoded):
     told = "<EncodingType>url</EncodingType>" if is_encoded else ""
     body = answer(told, *map(entry, written), "<!-- a comment -->")
     assert [each.key for each in read_page(body).objects] == keys
-
-
-def part(body: bytes) -> Response:
-    return Response(200, {}, body, keep_alive=False)
-
-
-def test_token_is_found_before_the_page_is_whole():
-    token = b"<NextContinuationToken>1/a+=</NextContinuationToken>"
-    body = answer("", truncated="true").replace(b"<Name>", token + b"<Name>")
-    end = body.index(token) + len(token)
-    assert token_of(part(body[:end])) == "1/a+="
-    assert token_of(part(body[: end - 1])) is None
-    assert token_of(part(body.replace(b"+", b"&amp;"))) is None
-    assert token_of(part(body.replace(b"+", "é".encode()))) is None
 
 
 def test_is_sorted_compares_keys_by_their_utf_8_bytes():
