@@ -12,7 +12,6 @@ from base64 import b64decode, b64encode
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import lru_cache
 from hashlib import blake2b
-from json import encoder
 from typing import Any
 
 from ddbload.dynamodb.attribute_values import decode_base64, item_size
@@ -26,21 +25,7 @@ _NUMBERS = 16_384
 """Canonical numbers that are remembered: prices, years and the like come again."""
 
 
-def _json_encoder() -> Callable[[Any, int], Iterable[str]]:
-    """Make what encodes values as JSON with members in order."""
-    make: Any = getattr(encoder, "c_make_encoder", None)
-    if make is None:
-        encode = json.JSONEncoder(sort_keys=True, separators=(",", ":")).encode
-        return lambda value, _level: [encode(value)]
-    # As JSONEncoder.encode does for each value, which takes a third longer.
-    no_default, no_marks, quote = json.JSONEncoder().default, None, encoder.encode_basestring_ascii
-    found: Callable[[Any, int], Iterable[str]] = make(
-        *(no_marks, no_default, quote, None, ":", ",", True, False, True)
-    )
-    return found
-
-
-_encode_json = _json_encoder()
+_encode_json = json.JSONEncoder(sort_keys=True, separators=(",", ":")).encode
 
 
 class ItemDigests:
@@ -100,17 +85,7 @@ class ItemDigests:
 
 def canonical_text(item: Mapping[str, Any]) -> str:
     """Return an item as JSON that is the same for equal items alone."""
-    changed = None
-    for name, value in item.items():
-        if "S" in value:
-            continue
-        ((kind, content),) = value.items()
-        if (kind == "N" and _is_canonical(content)) or kind in _AS_WRITTEN:
-            continue
-        if changed is None:
-            changed = dict(item)
-        changed[name] = {kind: _CANONICAL[kind](content)}
-    return "".join(_encode_json(item if changed is None else changed, 0))
+    return _encode_json({name: _canonical_value(value) for name, value in item.items()})
 
 
 def _is_canonical(number: str) -> bool:
