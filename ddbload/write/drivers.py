@@ -18,13 +18,15 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from botocore import xform_name
+
 from ddbload.aws.failures import classify_failure, failure_of_response
 from ddbload.aws.http_client.event_loop import HttpLoop, RequestLost
 from ddbload.aws.http_client.http1 import Response
 from ddbload.contracts.options import ASYNC, SYNC, Options
 from ddbload.dynamodb.item_equality import of_client, to_client
 from ddbload.write.requests import NOT_DYNAMODB, ItemOrKey, SentItems, WriteRequests
-from ddbload.write.scheduler.answers import Accepted, Answer, Batch, Finished, Unsure, Wait
+from ddbload.write.scheduler.answers import Answer, Batch, Finished, Unsure, Wait
 from ddbload.write.scheduler.scheduler import Scheduler
 
 if TYPE_CHECKING:
@@ -35,14 +37,6 @@ if TYPE_CHECKING:
 
 DRIVER_POLL_SECONDS = 0.2
 """Maximum seconds that a driver sleeps between calls of `should_stop`."""
-_MAX_CACHED_ANSWERS = 100
-_CLIENT_METHODS = {
-    "BatchExecuteStatement": "batch_execute_statement",
-    "BatchWriteItem": "batch_write_item",
-    "DeleteItem": "delete_item",
-    "PutItem": "put_item",
-    "UpdateItem": "update_item",
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -242,7 +236,7 @@ class BotoTransport:
         parameters = json.loads(body)
         if b'"B' in body:
             parameters = to_client(parameters)
-        return getattr(self._client, _CLIENT_METHODS[operation])(**parameters)
+        return getattr(self._client, xform_name(operation))(**parameters)
 
 
 class RawTransport:
@@ -251,9 +245,6 @@ class RawTransport:
     def __init__(self, signer: DynamoDBSigner, requests: WriteRequests) -> None:
         self._signer = signer
         self._requests = requests
-        # Cache by the request's rows and the response's body. Nearly all responses are equal:
-        # everything was written, for the same units.
-        self._cached_answers: dict[tuple[int, bytes], Answer] = {}
 
     def connect(self, connections: int) -> HttpLoop:
         """Open an event loop with this number of connections. The caller closes it."""
@@ -275,18 +266,11 @@ class RawTransport:
             if self._signer.may_pass(failure, outcome.headers, generation):
                 return Unsure(failure.code, refused=True)
             return self._requests.failed(failure, rows, items)
-        body = outcome.body
-        answer = self._cached_answers.get((rows, body))
-        if answer is None:
-            try:
-                response = json.loads(body)
-            except (ValueError, RecursionError):
-                return Unsure(NOT_DYNAMODB)
-            answer = self._requests.accepted(response, rows, items)
-            all_written = isinstance(answer, Accepted) and answer.is_complete
-            if all_written and len(self._cached_answers) < _MAX_CACHED_ANSWERS:
-                self._cached_answers[rows, body] = answer
-        return answer
+        try:
+            response = json.loads(outcome.body)
+        except (ValueError, RecursionError):
+            return Unsure(NOT_DYNAMODB)
+        return self._requests.accepted(response, rows, items)
 
 
 def transport_for(
