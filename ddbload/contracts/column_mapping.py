@@ -40,7 +40,6 @@ FILTERS: dict[str, Callable[[str], str]] = {
 """Filters without a key, by Python's rules for Unicode."""
 _KNOWN = (*FILTERS, HMAC)
 _PIECE = re.compile(r"\{\{|\}\}|\{([^{}]+)\}|[{}]")
-_BARS = re.compile(r"\|\||\|")
 
 
 def shown(name: str) -> str:
@@ -61,15 +60,11 @@ class TemplatePart:
     @classmethod
     def read(cls, text: str) -> Self:
         """Read `id|trim|lower`. A doubled bar is a bar of the name."""
-        pieces, position = [""], 0
-        for bar in _BARS.finditer(text):
-            pieces[-1] += text[position : bar.start()]
-            position = bar.end()
-            if bar[0] == "||":
-                pieces[-1] += "|"
-            else:
-                pieces.append("")
-        pieces[-1] += text[position:]
+        pieces = [""]
+        for number, part in enumerate(text.split("||")):
+            first, *others = part.split("|")
+            pieces[-1] += f"|{first}" if number else first
+            pieces += others
         name, *filters = pieces
         return cls(text, name, tuple(each.strip() for each in filters))
 
