@@ -61,7 +61,7 @@ class History:
         folder = _folder(load.table, load.table_id)
         each = iter(versions)
         number = 0
-        while group := [(version.hash, _line(version)) for version in islice(each, GROUP_OBJECTS)]:
+        while group := [(e.hash, encode_json(dict(e.pinned))) for e in islice(each, GROUP_OBJECTS)]:
             if number == 0 and len(group) == 1:
                 self._put_page(f"{folder}object/{group[0][0]}/{load.run}.jsonl", load, group)
                 return
@@ -155,14 +155,7 @@ def _folder(table: str, table_id: str) -> str:
 
 def _digits(objects: int) -> int:
     """Return the number of hash digits that divide this many objects into pages."""
-    digits = 0
-    while digits < _MOST_DIGITS and objects > _PAGE_OBJECTS * 16**digits:
-        digits += 1
-    return digits
-
-
-def _line(version: ObjectVersion) -> bytes:
-    return encode_json(dict(version.pinned))
+    return sum(objects > _PAGE_OBJECTS * 16**digits for digits in range(_MOST_DIGITS))
 
 
 def _version(value: Any) -> ObjectVersion:
