@@ -8,9 +8,9 @@ from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
 from ddbload.contracts.control import (
-    IDLE,
     LIMITS_OF_PAYLOAD,
     Control,
+    SeenWorker,
     WorkerProgress,
     silence_limit,
 )
@@ -41,22 +41,6 @@ class LastReport:
     """Report; None if missing or damaged."""
     version: str | None
     """Version for `put_report`; None if the report is missing."""
-
-
-@dataclass(frozen=True, slots=True)
-class SeenWorker:
-    """Worker of a run, as found in a listing."""
-
-    progress: WorkerProgress
-    age: float
-    """Seconds since the worker last wrote its progress."""
-    alive: bool
-    """False if the worker has been silent for so long that it must have died or stopped."""
-
-    @property
-    def working(self) -> bool:
-        """True if the worker may send requests."""
-        return self.alive and self.progress.state != IDLE
 
 
 def newest_runs(store: Store, most: int | None = None) -> list[str]:

@@ -15,7 +15,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ddbload.contracts.control import IDLE, WorkerProgress
+from ddbload.contracts.control import SeenWorker
 
 PACE_FACTOR = 4
 """Headroom of a worker, as a multiple of its recent consumption between two claims."""
@@ -38,37 +38,6 @@ class Limits:
     """Total write units of the run."""
 
 
-@dataclass(frozen=True, slots=True)
-class OtherWorker:
-    """Another worker of the run, as found in a listing."""
-
-    progress: WorkerProgress
-    alive: bool
-
-    @property
-    def working(self) -> bool:
-        """True if the worker may send requests."""
-        return self.alive and self.progress.state != IDLE
-
-    @property
-    def wcu(self) -> float:
-        """Write units per second that the worker may send."""
-        # Without a claim it does not know the limit yet. Once it does, it lists this worker's
-        # claim.
-        return (self.progress.wcu or 0.0) if self.working else 0.0
-
-    @property
-    def units(self) -> float:
-        """Write units that the worker has consumed or may still consume."""
-        limit = self.progress.unit_limit
-        return self.progress.totals.work.consumed_wcu if limit is None else limit
-
-    @property
-    def units_spent(self) -> float:
-        """Write units that the worker has consumed or cannot give back."""
-        return self.progress.totals.work.consumed_wcu if self.working else self.units
-
-
 class SharedBudget:
     """Part of the run's budget that one worker may use."""
 
@@ -80,7 +49,7 @@ class SharedBudget:
         self.allowed = Limits()
         """Part of the budget that may be used now."""
         self._workers = max(1, workers)
-        self._others: Sequence[OtherWorker] | None = None
+        self._others: Sequence[SeenWorker] | None = None
         # Units used at the time of the claim, and recently between two claims.
         self._used = 0.0
         self._pace = 0.0
@@ -124,7 +93,7 @@ class SharedBudget:
         )
         return self.claimed
 
-    def listed(self, others: Sequence[OtherWorker]) -> Limits:
+    def listed(self, others: Sequence[SeenWorker]) -> Limits:
         """Update the allowance, after the claim was published and the others were listed."""
         self._others = others
         self.allowed = Limits(
