@@ -179,7 +179,8 @@ class Scheduler:
             units: Write units of each row; None for one each.
             row_bytes: Average bytes of JSON per row. No row may exceed 1/25 of a request.
         """
-        self._rows.add_all(handles, keys, units, row_bytes, self._spread_rows())
+        rows = UniqueKeyBatch(handles, keys, units or (1,) * len(keys), row_bytes, 0)
+        self._rows.add_all(rows, self._spread_rows())
 
     def reject(self, handle: int) -> None:
         """Settle a row that is not sent."""
@@ -276,7 +277,10 @@ class Scheduler:
             self._settles_until = min(now + self.SETTLE_SECONDS, self.deadline)
         until = self._settles_until
         if now >= until:
-            self._abandon_requests()
+            # The requests in flight count as lost: their answers are not awaited.
+            for each in self._in_flight.values():
+                self._answers.maybe_written.update(each.handles)
+            self._in_flight.clear()
             return Finished()
         if self._in_flight and (not self._settles_rest or self.fatal is not None):
             return Wait(until)
@@ -299,12 +303,6 @@ class Scheduler:
         if self._in_flight:
             return Wait(min(later, until))
         return Finished() if later >= until else Wait(later)
-
-    def _abandon_requests(self) -> None:
-        """Treat the requests in flight as lost: their answers are not awaited."""
-        for batch in self._in_flight.values():
-            self._answers.maybe_written.update(batch.handles)
-        self._in_flight.clear()
 
     def _make_batch(self, now: float) -> Batch | None:
         max_units = self._pacing.request_units(self._concurrency)

@@ -91,29 +91,17 @@ class UniqueKeyQueue:
         """Find the open batch that has a row of this key."""
         return self._batch_of.get(key)
 
-    def add(
-        self,
-        handles: Sequence[int],
-        keys: Sequence[Hashable],
-        units: Sequence[int] | None,
-        row_bytes: int,
-        spread: int,
-        most: int,
-    ) -> None:
-        """Add rows with unique keys.
+    def add(self, rows: UniqueKeyBatch, spread: int, most: int) -> None:
+        """Divide rows into batches.
 
         Args:
-            handles: Handles of the rows.
-            keys: Keys of the rows.
-            units: Write units of each row; None for one each.
-            row_bytes: Average bytes of JSON per row.
+            rows: Rows with unique keys.
             spread: Number of rows that are dealt out to their batches in turn. Neighbors in a
                 sorted source have equal or similar partition keys: without dealing, all requests of
                 a moment would load one partition.
             most: Maximum rows of a request.
         """
-        count = len(handles)
-        rows = UniqueKeyBatch(handles, keys, units or (1,) * count, row_bytes, 0)
+        count = len(rows.handles)
         for start in range(0, count, spread):
             stop = min(start + spread, count)
             batches = -(-(stop - start) // limits.MAX_BATCH_ROWS)
@@ -237,17 +225,11 @@ class UnsettledRows:
         self.bytes += row.bytes
         self._add(row)
 
-    def add_all(
-        self,
-        handles: Sequence[int],
-        keys: Sequence[Hashable],
-        units: Sequence[int] | None,
-        row_bytes: int,
-        spread: int,
-    ) -> None:
-        """Add several rows; see `Scheduler.offer_all` and `UniqueKeyQueue.add`."""
-        self.bytes += row_bytes * len(handles)
+    def add_all(self, rows: UniqueKeyBatch, spread: int) -> None:
+        """Add several rows, whose keys need not be unique; see `UniqueKeyQueue.add`."""
+        self.bytes += rows.bytes
         unique, current = self._unique, self._ordering.current
+        handles, keys, units = rows.handles, rows.keys, rows.row_units
         key_set = set(keys)
         hot, unanswered = self.hot_keys.by_key, self._unanswered
         shared = unique.shared_keys(key_set) | (current.keys() & key_set) | (unanswered & key_set)
@@ -260,12 +242,13 @@ class UnsettledRows:
         if shared:
             single = [index for index, key in enumerate(keys) if key in shared]
             for index in single:
-                each = 1 if units is None else units[index]
-                self._add(QueuedRow(handles[index], keys[index], each, row_bytes))
+                row = QueuedRow(handles[index], keys[index], units[index], rows.row_bytes)
+                self._add(row)
             rest = [index for index, key in enumerate(keys) if key not in shared]
             handles, keys = [handles[index] for index in rest], [keys[index] for index in rest]
-            units = None if units is None else [units[index] for index in rest]
-        unique.add(handles, keys, units, row_bytes, spread, self.batch_rows)
+            units = [units[index] for index in rest]
+            rows = UniqueKeyBatch(handles, keys, units, rows.row_bytes, 0)
+        unique.add(rows, spread, self.batch_rows)
 
     def take(self, now: float, max_units: float) -> UniqueKeyBatch | list[QueuedRow]:
         """Take the rows of one request to send now; an empty list if none may be sent."""
