@@ -88,22 +88,13 @@ def canonical_text(item: Mapping[str, Any]) -> str:
     return _encode_json({name: _canonical_value(value) for name, value in item.items()})
 
 
-def _is_canonical(number: str) -> bool:
-    # A whole number that parse_number leaves as it is.
-    return number.isdigit() and number[0] != "0" and len(number) <= 38 and number.isascii()
-
-
 def _canonical_value(value: Mapping[str, Any]) -> dict[str, Any]:
     ((kind, content),) = value.items()
     return {kind: content if kind in _AS_WRITTEN else _CANONICAL[kind](content)}
 
 
-def _number(content: str) -> str:
-    return content if _is_canonical(content) else _parsed(content)
-
-
 @lru_cache(_NUMBERS)
-def _parsed(content: str) -> str:
+def _number(content: str) -> str:
     return parse_number(content).value
 
 

@@ -351,10 +351,7 @@ def _fill_columns(template: Template, parts: Sequence[Sequence[str]], count: int
     if not parts:
         return literals * count
     form = "%s".join(literal.replace("%", "%%") for literal in literals)
-    rows = zip(*parts, strict=True)
-    if all(map(all, parts)):
-        return [form % row for row in rows]
-    return [form % row if all(row) else "" for row in rows]
+    return [form % row if all(row) else "" for row in zip(*parts, strict=True)]
 
 
 def _filter_column(template: Template, part: TemplatePart, cells: Sequence[str]) -> Sequence[str]:
