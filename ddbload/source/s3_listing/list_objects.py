@@ -171,15 +171,13 @@ class ParallelListing:
 
     def _send_requests(self) -> None:
         """Request the next pages, in the order in which they will be returned."""
-        free = self._loop.free()
         held = sum(len(each.pages) + each.is_requested for each in self._ranges)
         for number, key_range in enumerate(self._ranges):
             # The page that is returned next is always requested, whatever the limits.
-            if free <= 0 or (held >= self._pages_ahead and number):
+            if self._loop.free() <= 0 or (held >= self._pages_ahead and number):
                 return
             if not (key_range.is_done or key_range.is_requested):
                 self._send_request(key_range)
-                free -= 1
                 held += 1
 
     def _send_request(self, key_range: _KeyRange) -> None:
@@ -223,16 +221,13 @@ class ParallelListing:
         if is_last:
             key_range.is_done = True
         elif objects and self._may_divide and key_range.taken >= _PAGES_BEFORE_CUT:
-            self._divide(key_range, [each.key for each in objects])
-
-    def _divide(self, key_range: _KeyRange, page: list[str]) -> None:
-        """Divide the listing's only range, once."""
-        self._may_divide = False
-        cuts = cut_keys(self._prefix, key_range.first, page)
-        if cuts:
-            self._is_divided = True
-            key_range.until = cuts[0]
-            self._ranges += map(_KeyRange, cuts, [*cuts[1:], None])
+            # The listing's only range is divided once.
+            self._may_divide = False
+            cuts = cut_keys(self._prefix, key_range.first, [each.key for each in objects])
+            if cuts:
+                self._is_divided = True
+                key_range.until = cuts[0]
+                self._ranges += map(_KeyRange, cuts, [*cuts[1:], None])
 
     def _is_next(self, key_range: _KeyRange, objects: list[ListedObject]) -> bool:
         """Check that a page continues its range; otherwise restart the listing and return false.
