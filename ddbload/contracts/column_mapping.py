@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 from itertools import combinations
 from typing import Self
 
+from ddbload.contracts.messages import is_text
 from ddbload.contracts.payload import ColumnMapping, Payload
 from ddbload.contracts.run_record import Table
 from ddbload.contracts.source import AUTO, Source
@@ -39,7 +40,7 @@ FILTERS: dict[str, Callable[[str], str]] = {
 }
 """Filters without a key, by Python's rules for Unicode."""
 _KNOWN = (*FILTERS, HMAC)
-_PIECE = re.compile(r"\{\{|\}\}|\{([^{}]+)\}|[{}]")
+_PIECE = re.compile(r"\{([^{}]+)\}|(\{\{|\}\}|[{}])")
 
 
 def shown(name: str) -> str:
@@ -95,23 +96,20 @@ class Template:
     @classmethod
     def read(cls, text: str, attribute: str) -> Self:
         """Read the template of an attribute. Raises `InvalidPayload`."""
-        literals, parts = [""], []
-        position = 0
-        for found in _PIECE.finditer(text):
-            literals[-1] += text[position : found.start()]
-            position = found.end()
-            if found[1] is not None:
-                parts.append(TemplatePart.read(found[1]))
-                literals.append("")
-            elif len(found[0]) == 2:
-                literals[-1] += found[0][0]
+        literal, *others = _PIECE.split(text)
+        literals, parts = [literal], list[TemplatePart]()
+        for column, brace, literal in zip(others[::3], others[1::3], others[2::3], strict=True):
+            if column is not None:
+                parts.append(TemplatePart.read(column))
+                literals.append(literal)
+            elif len(brace) == 2:
+                literals[-1] += brace[0] + literal
             else:
                 raise InvalidPayload(
-                    f"the template of {shown(attribute)} has a single {found[0]!r}: write a column"
+                    f"the template of {shown(attribute)} has a single {brace!r}: write a column"
                     " as {name}, and a literal brace as {{ or }}"
                 )
-        literals[-1] += text[position:]
-        if any("\ud800" <= character <= "\udfff" for character in text):
+        if not is_text(text):
             raise InvalidPayload(f"the template of {shown(attribute)} is not valid UTF-8")
         return cls(tuple(literals), tuple(parts))
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, replace
+from itertools import islice
 from typing import Any, TypeVar
 
 from ddbload.contracts.control import (
@@ -45,8 +46,9 @@ class LastReport:
 
 def newest_runs(store: Store, most: int | None = None) -> list[str]:
     """List run ids, newest first; at most `most`, in one request."""
-    names = store.names(_STARTED) if most is None else store.first_names(_STARTED, most)
-    return list(dict.fromkeys(each.removeprefix(_STARTED).partition("-")[2] for each in names))
+    names = (name for page in store.pages(_STARTED) for name in page.ages)
+    runs = (each.removeprefix(_STARTED).partition("-")[2] for each in islice(names, most))
+    return list(dict.fromkeys(runs))
 
 
 class RunObjects:
@@ -152,7 +154,7 @@ class RunObjects:
             return self._read("report.json", Report.from_json)
         return None
 
-    def put_page(self, page: str, report: Report, attempts: int) -> None:
+    def put_page(self, page: str, report: Report) -> None:
         """Write the page of a report, unless another report was written since.
 
         Each writer of a report writes its page afterwards, so the last page belongs to the last
@@ -165,7 +167,7 @@ class RunObjects:
             if last != report:
                 return
             version = None if found is None else found.version
-            if self._store.put_over(name, page.encode(), version, attempts=attempts):
+            if self._store.put_over(name, page.encode(), version):
                 return
 
     # The run.

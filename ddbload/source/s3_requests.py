@@ -233,45 +233,37 @@ class _RangeRequest(S3Request):
 
 
 def _read_by_event_loop(
-    ranges: Iterator[ObjectRange],
-    signer: S3Signer,
-    concurrency: int,
-    retry_policy: RetryPolicy,
+    ranges: Iterator[ObjectRange], loop: S3RequestLoop, most_ahead: int
 ) -> Generator[bytes]:
-    loop = S3RequestLoop(signer, concurrency, retry_policy)
     ahead: deque[_RangeRequest] = deque()
     bytes_ahead = 0
-    try:
-        following = next(ranges, None)
-        while following is not None or ahead:
-            while following is not None and loop.free():
-                request = _RangeRequest(following)
-                is_room = bytes_ahead + request.size <= BYTES_AHEAD
-                if ahead and not (is_room and len(ahead) < concurrency * OBJECTS_AHEAD):
-                    break
-                ahead.append(request)
-                bytes_ahead += request.size
-                if not request.is_done:
-                    loop.send(request)
-                following = next(ranges, None)
-            if ahead[0].is_done:
-                request = ahead.popleft()
-                bytes_ahead -= request.size
-                # Yield one object at a time, so that new requests are sent as soon as memory is
-                # free.
-                yield request.data
+    following = next(ranges, None)
+    while following is not None or ahead:
+        while following is not None and loop.free():
+            request = _RangeRequest(following)
+            is_room = bytes_ahead + request.size <= BYTES_AHEAD
+            if ahead and not (is_room and len(ahead) < most_ahead):
+                break
+            ahead.append(request)
+            bytes_ahead += request.size
+            if not request.is_done:
+                loop.send(request)
+            following = next(ranges, None)
+        if ahead[0].is_done:
+            request = ahead.popleft()
+            bytes_ahead -= request.size
+            # Yield one object at a time, so that new requests are sent as soon as memory is free.
+            yield request.data
+            continue
+        for answered, response in loop.wait():
+            assert isinstance(answered, _RangeRequest)  # noqa: S101 - for type checkers
+            try:
+                answered.add(response)
+            except BrokenRead as error:
+                loop.retry(answered, failure_of_content(error))
                 continue
-            for answered, response in loop.wait():
-                assert isinstance(answered, _RangeRequest)  # noqa: S101 - for type checkers
-                try:
-                    answered.add(response)
-                except BrokenRead as error:
-                    loop.retry(answered, failure_of_content(error))
-                    continue
-                if not answered.is_done:
-                    loop.send(answered)
-    finally:
-        loop.close()
+            if not answered.is_done:
+                loop.send(answered)
 
 
 def read_ranges(
@@ -297,11 +289,10 @@ def read_ranges(
     for bucket, group in groupby(ranges, key=lambda each: str(each.pinned["bucket"])):
         signer = None if signers is None else signers(bucket)
         if signer is None:
-            found = _read_by_threads(group, client, concurrency, retry_policy)
+            yield from _read_by_threads(group, client, concurrency, retry_policy)
         else:
-            found = _read_by_event_loop(group, signer, concurrency, retry_policy)
-        with closing(found):
-            yield from found
+            with closing(S3RequestLoop(signer, concurrency, retry_policy)) as loop:
+                yield from _read_by_event_loop(group, loop, concurrency * OBJECTS_AHEAD)
 
 
 def pinned_version(bucket: str, key: str, etag: str, size: int) -> Pinned:
