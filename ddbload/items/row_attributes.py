@@ -316,8 +316,6 @@ class ItemLayout:
 
     def apply(self, columns: Columns) -> Columns:
         """Return a column of cells for each attribute."""
-        if not self.markers and self.origins == tuple(range(len(self.columns))):
-            return columns
         cells = columns.cells
         markers = frozenset(map(to_octets, self.markers))
         if markers:

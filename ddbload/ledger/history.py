@@ -144,7 +144,10 @@ class History:
         def decode() -> LoadPage:
             first, *lines = data.splitlines()
             load = LoadRecord.from_json(json.loads(first))
-            return LoadPage(load, [_version(json.loads(line)) for line in lines])
+            versions = [ObjectVersion(dict(json.loads(line))) for line in lines]
+            # Of a damaged line, this raises LookupError here.
+            _ = [each.hash for each in versions]
+            return LoadPage(load, versions)
 
         return decode_object(self._store.uri(name), decode, "delete it if nobody needs it")
 
@@ -156,13 +159,6 @@ def _folder(table: str, table_id: str) -> str:
 def _digits(objects: int) -> int:
     """Return the number of hash digits that divide this many objects into pages."""
     return sum(objects > _PAGE_OBJECTS * 16**digits for digits in range(_MOST_DIGITS))
-
-
-def _version(value: Any) -> ObjectVersion:
-    version = ObjectVersion(dict(value))
-    # Parse now, so that a damaged line raises its error here.
-    version.hash  # noqa: B018 - raises LookupError
-    return version
 
 
 # Loads: what was asked of which object versions.

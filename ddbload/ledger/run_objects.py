@@ -192,10 +192,9 @@ class RunObjects:
 
     def find_heartbeat(self) -> Heartbeat | None:
         """Read the last heartbeat of a local run; None if missing or damaged."""
-        try:
+        with suppress(LedgerDamaged):
             return self._read("progress.json", Heartbeat.from_json)
-        except LedgerDamaged:
-            return None
+        return None
 
     # Control and progress.
 

@@ -210,13 +210,7 @@ class BotoTransport:
         """Return a function that sends a body; see `RawTransport.request`."""
         return partial(self._call, self._requests.operation(rows), body), 0
 
-    def answer(
-        self,
-        outcome: Any,
-        generation: int,  # noqa: ARG002 - as RawTransport
-        rows: int,
-        items: SentItems,
-    ) -> Answer:
+    def answer(self, outcome: Any, _generation: int, rows: int, items: SentItems) -> Answer:
         """Interpret the result of a call that wrote `rows` rows. `items`: builds these again."""
         if isinstance(outcome, AttributeError | LookupError | TypeError | ValueError):
             # botocore raises these for a body that is JSON but not an object, or not text at all.
@@ -225,9 +219,8 @@ class BotoTransport:
             failure = classify_failure(outcome) if isinstance(outcome, Exception) else None
             if failure is None:
                 raise outcome
-            return self._requests.failed(
-                replace(failure, item=of_client(failure.item)), rows, items
-            )
+            failure = replace(failure, item=of_client(failure.item))
+            return self._requests.failed(failure, rows, items)
         if isinstance(outcome, Mapping) and outcome.get("UnprocessedItems"):
             outcome = of_client(outcome)
         return self._requests.accepted(outcome, rows, items)

@@ -159,10 +159,9 @@ class WriteRequests:
         self._identical = identical
         self._row_dependent = _QUOTES_VALUES if same_types else (*_QUOTES_VALUES, _ABOUT_TYPES)
         self._batch = None if writes is not None else mode.batch
-        self.order = RowOrder.FIRST_WINS if mode.inserts else RowOrder.LAST_WINS
+        by_batch = RowOrder.FIRST_WINS if mode.inserts else RowOrder.LAST_WINS
+        self.order = by_batch if writes is None else RowOrder.ALL
         """Order in which rows with equal keys are written."""
-        if writes is not None:
-            self.order = RowOrder.ALL
 
     @property
     def most_rows(self) -> int:

@@ -177,17 +177,14 @@ class ParallelListing:
             if self._loop.free() <= 0 or (held >= self._pages_ahead and number):
                 return
             if not (key_range.is_done or key_range.is_requested):
-                self._send_request(key_range)
+                query = dict(self._query)
+                if key_range.token is not None:
+                    query["continuation-token"] = key_range.token
+                elif key_range.after is not None:
+                    query["start-after"] = key_range.after
+                key_range.is_requested = True
+                self._loop.send(PageRequest(key_range, query, self._location))
                 held += 1
-
-    def _send_request(self, key_range: _KeyRange) -> None:
-        query = dict(self._query)
-        if key_range.token is not None:
-            query["continuation-token"] = key_range.token
-        elif key_range.after is not None:
-            query["start-after"] = key_range.after
-        key_range.is_requested = True
-        self._loop.send(PageRequest(key_range, query, self._location))
 
     def _take_responses(self) -> None:
         for request, response in self._loop.wait():

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass
 
 from ddbload.contracts.control import SeenWorker
 
@@ -71,7 +71,7 @@ class SharedBudget:
     def rejoin(self) -> None:
         """Use nothing until the next listing, after the worker was idle or silent for too long."""
         self._others = None
-        self.allowed = Limits(*(None if each is None else 0.0 for each in _both(self.budget)))
+        self.allowed = Limits(*(None if each is None else 0.0 for each in astuple(self.budget)))
 
     def claim(self, used: float) -> Limits:
         """Return the next claim to publish. `used`: units that the worker has used in the run."""
@@ -153,10 +153,6 @@ class SharedBudget:
         headroom = min(share / MOST_PARTS, pace)
         # The last units are distributed one by one, because fractions of a row cannot be sent.
         return used + min(free, max(1.0, math.floor(headroom)))
-
-
-def _both(limits: Limits) -> tuple[float | None, float | None]:
-    return limits.wcu, limits.units
 
 
 def _until_listed(before: float | None, after: float | None, allowed: float | None) -> float | None:
