@@ -73,15 +73,6 @@ class TemplatePart:
         """Return the part of a source with these columns: one may be named as the whole text."""
         return replace(self, name=self.text, filters=()) if self.text in columns else self
 
-    def check(self, attribute: str) -> None:
-        """Raise `InvalidPayload` for an unknown filter."""
-        for each in self.filters:
-            if each not in _KNOWN:
-                raise InvalidPayload(
-                    f"the template of {shown(attribute)} has the filter {shown(each)}, and the"
-                    f" filters are {', '.join(_KNOWN)}; a | of a column's name is written ||"
-                )
-
 
 @dataclass(frozen=True, slots=True)
 class Template:
@@ -206,8 +197,12 @@ class ColumnChanges:
         """
         templates = {name: each.named(columns) for name, each in self.templates.items()}
         for name, template in templates.items():
-            for part in template.parts:
-                part.check(name)
+            unknown = [e for part in template.parts for e in part.filters if e not in _KNOWN]
+            if unknown:
+                raise InvalidPayload(
+                    f"the template of {shown(name)} has the filter {shown(unknown[0])}, and the"
+                    f" filters are {', '.join(_KNOWN)}; a | of a column's name is written ||"
+                )
         return replace(self, templates=templates)
 
     @property

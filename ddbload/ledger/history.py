@@ -22,7 +22,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from itertools import islice
+from itertools import islice, repeat
 from typing import Any
 
 from ddbload.contracts.messages import Message, decode_object, encode_json
@@ -70,10 +70,8 @@ class History:
             for found in group:
                 pages[found[0][:count] or "-"].append(found)
             names = [f"{folder}objects/{digits}/{load.run}-{number}.jsonl" for digits in pages]
-            loads = [load] * len(pages)
             with ThreadPoolExecutor(min(PARALLEL_WRITES, len(pages))) as pool:
-                for _ in pool.map(self._put_page, names, loads, pages.values()):
-                    pass
+                list(pool.map(self._put_page, names, repeat(load), pages.values()))
             number += 1
 
     def version_names(self, table: str, table_id: str, version: ObjectVersion) -> list[str]:

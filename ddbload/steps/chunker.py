@@ -387,8 +387,7 @@ class OpenChunk:
 
         `cursor` is where the next invocation goes on.
         """
-        if self._unwritten:
-            self._write_slices()
+        self._write_slices()
         return ManifestPart(tuple(self.finished), cursor, padded)
 
     def _write_slices(self) -> None:

@@ -212,7 +212,14 @@ class WriteRequests:
                 self._endpoint.proven_condition = True
                 return self._false_condition(failure, items)
             if self._is_about_condition(failure):
-                return Fatal(refused_condition(failure))
+                # It quotes only the expression.
+                reason = failure.text.removeprefix(REFUSED_CONDITION)
+                refused = ConditionRefused(
+                    f"DynamoDB refuses the condition ('options.condition', --condition): {reason};"
+                    " nothing was written with it. Names that are reserved words or have other"
+                    " characters are written #name or #{a name}, and values {column}"
+                )
+                return Fatal(refused)
         return answer_for_failure(failure, self._table)
 
     def _batch_written(self, response: Any, items: SentItems) -> Answer:
@@ -310,16 +317,6 @@ class WriteRequests:
             and failure.text.startswith((REFUSED_CONDITION, _KEY_PATH))
             and not any(part in failure.text for part in self._row_dependent)
         )
-
-
-def refused_condition(failure: AwsFailure) -> ConditionRefused:
-    """Return the error for a condition that DynamoDB refuses. It quotes only the expression."""
-    reason = failure.text.removeprefix(REFUSED_CONDITION)
-    return ConditionRefused(
-        f"DynamoDB refuses the condition ('options.condition', --condition): {reason};"
-        " nothing was written with it. Names that are reserved words or have other characters are"
-        " written #name or #{a name}, and values {column}"
-    )
 
 
 def _holds_position(value: object) -> bool:

@@ -237,9 +237,7 @@ class Scheduler:
             self._stopped = not self._may_ask_once_more()
         if self._stopped:
             return self._settle_sent(now)
-        if len(self._in_flight) >= self._concurrency:
-            return Wait(None)
-        if self._in_flight and not self._is_proven():
+        if len(self._in_flight) >= (self._concurrency if self._is_proven() else 1):
             return Wait(None)
         ready_at = self._pacing.ready_at(now)
         if ready_at > now:
