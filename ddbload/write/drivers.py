@@ -18,8 +18,6 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from botocore import xform_name
-
 from ddbload.aws.failures import classify_failure, failure_of_response
 from ddbload.aws.http_client.event_loop import HttpLoop, RequestLost
 from ddbload.aws.http_client.http1 import Response
@@ -224,6 +222,9 @@ class BotoTransport:
         return self._requests.accepted(of_client(outcome), rows, items)
 
     def _call(self, operation: str, body: bytes) -> Any:
+        # Imported here: few runs send by botocore.
+        from botocore import xform_name
+
         parameters = to_client(json.loads(body))
         return getattr(self._client, xform_name(operation))(**parameters)
 
