@@ -37,6 +37,8 @@ class HeaderEvidence:
 
 def header_evidence(first: Sequence[str], rows: Sequence[Sequence[str]]) -> HeaderEvidence:
     """Compare a first row with the rows below it that have the same number of fields."""
+    if "\\N" in first:
+        return HeaderEvidence(True, r"a field of it is \N, which stands for no value")
     rows = [row for row in rows[:COMPARED_ROWS] if len(row) == len(first)]
     named = [place for place, name in enumerate(first) if name.strip()]
     plain = [place for place in named if _is_value(first[place])]

@@ -34,11 +34,14 @@ class Reading:
     """Number of columns."""
     rows: tuple[tuple[str, ...], ...] = ()
     """First rows below the header."""
+    dialect: str | None = None
+    """Name of the dialect that gives delimiter, quote and escape."""
 
     def applied_to(self, source: Source) -> Source:
         """Return the source with this dialect. Readings that name columns are never applied."""
         return replace(
             source,
+            dialect=self.dialect,
             delimiter=self.delimiter,
             quote=self.quote,
             escape=self.escape,
@@ -57,8 +60,10 @@ class Reading:
         words = ["--delimiter", {"\t": "tab", " ": "space"}.get(self.delimiter, self.delimiter)]
         if self.quote != Dialect().quote:
             words += ["--quote", self.quote or "none"]
-        for name, value in (("--escape", self.escape), ("--comment", self.comment)):
-            words += [] if value is None else [name, value]
+        words += [] if self.escape is None else ["--escape", self.escape]
+        if self.dialect is not None:
+            words = ["--dialect", self.dialect]
+        words += [] if self.comment is None else ["--comment", self.comment]
         if self.skip_lines + skipped:
             words += ["--skip-lines", str(self.skip_lines + skipped)]
         if self.columns is not None:

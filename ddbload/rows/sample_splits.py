@@ -251,7 +251,8 @@ class TextSample:
             # The first row is longer than the sample.
             data = all_data
             end = (0 if is_whole else ends.last(data, final=False)) or len(data)
-        parsed = RowParser(dialect, ends).parse(Block(data[:end], Cursor(0, 1)))
+        nulls = ("\\N",) if dialect.program else ()
+        parsed = RowParser(dialect, ends, nulls).parse(Block(data[:end], Cursor(0, 1)))
         return SampleTable(delimiter, marks, parsed) if parsed.records else None
 
 

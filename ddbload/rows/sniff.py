@@ -12,11 +12,13 @@ which are rejected.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 from ddbload.contracts.column_mapping import Dialect
-from ddbload.contracts.source import CSV, JSON, PARQUET, TSV
+from ddbload.contracts.source import CSV, DUMPS, JSON, PARQUET, TSV
+from ddbload.rows.dump_text import dump_program
 from ddbload.rows.file_signatures import BYTE_ORDER_MARK, PARQUET_SIGNATURE
 from ddbload.rows.header_evidence import header_evidence, is_units_row
 from ddbload.rows.json_shape import sniff_json
@@ -62,6 +64,9 @@ _KNOWN = 1.02
 _PREFERRED, _NAMED, _RARE = 1.02, 2.0, 1.4
 """Factors for the delimiter that is tried first, one that the file's name implies, and a rare
 one."""
+Judged = tuple[Reading, float, str, Doubt | None]
+"""Best reading, its certainty, the reason, and a doubt unless it is clear."""
+_OF_DUMP = r"has cells of \N, and other backslashes that may be escapes of a dump, or text"
 
 
 def sniff(
@@ -103,20 +108,59 @@ def sniff(
             # Named columns, or a missing header, mean delimited text.
             usual = None
     preferred = "," if usual is None or usual[1] is None else usual[1]
-    judge = Judge(
-        TextSample(data, whole, dialect or Dialect()),
-        preferred=preferred,
-        wanted=frozenset(wanted if header else ()),
-        header=header,
-        count=count,
-    )
-    reading, sure, why, doubt = judge.judge()
+    keys = frozenset(wanted if header else ())
+    sample = TextSample(data, whole, dialect or Dialect())
+    dump, is_certain = _judge_dump(sample, keys, header=header, count=count) or (None, False)
+    if dump is not None and is_certain:
+        return _guessed(dump)
+    judge = Judge(sample, preferred=preferred, wanted=keys, header=header, count=count)
+    judged = judge.judge()
     if usual is not None and usual[1] is None and not judge.holds_wanted:
         # Named `.json` but not JSON: read it as JSON, so that each row is rejected with its reason.
         return GuessedFormat(
             usual[0], None, 0.5, f"its name says {usual[0]}, and its content does not"
         )
-    return GuessedFormat(TSV if reading.delimiter == "\t" else CSV, reading, sure, why, doubt)
+    if dump is not None:
+        shown = tuple(each[3].readings[0] if each[3] else each[0] for each in (dump, judged))
+        judged = (*judged[:3], Doubt(_OF_DUMP, shown, has_best=False))
+    return _guessed(judged)
+
+
+def _guessed(judged: Judged) -> GuessedFormat:
+    return GuessedFormat(TSV if judged[0].delimiter == "\t" else CSV, *judged)
+
+
+def _judge_dump(
+    sample: TextSample, wanted: frozenset[str], *, header: bool, count: int | None
+) -> tuple[Judged, bool] | None:
+    """Judge a dump of a database, and return if it certainly is one; None for other text."""
+    if sample.marks[:2] != (Dialect().quote, None):
+        return None
+    found = dump_program(sample.data, whole=sample.whole)
+    if found is None:
+        return None
+    program, is_certain = found
+    marks: Mapping[str, Any] = DUMPS[program]
+    dialect = replace(sample.dialect, **marks, program=program)
+    mark = dialect.delimiter
+    dump = TextSample(sample.data, sample.whole, dialect)
+    table, plain = dump.table(mark), sample.table(mark)
+    if table is None or plain is None:
+        return None
+    if table.agreeing(0, table.width) < plain.agreeing(0, plain.width):
+        return None
+    # No column is called \N.
+    is_row = header and "\\N" in plain.header
+    judge = Judge(dump, preferred=mark, wanted=wanted, header=header and not is_row, count=count)
+    reading, sure, why, doubt = judge.judge()
+    if reading.delimiter != mark or reading.width < 2:
+        return None
+    if is_row:
+        doubt = Doubt(r"has \N, so it names no columns", (reading,))
+    if doubt is not None:
+        readings = tuple(replace(each, dialect=program) for each in doubt.readings)
+        doubt = replace(doubt, readings=readings)
+    return (replace(reading, dialect=program), sure, why, doubt), is_certain
 
 
 class Judge:
@@ -138,7 +182,8 @@ class Judge:
         self._data, self._sample = sample.data, sample
         self._preferred, self._header, self._count = preferred, header, count
         self._wanted = wanted
-        possible = dict.fromkeys((preferred, *COMMON_DELIMITERS))
+        others = COMMON_DELIMITERS if sample.dialect.program is None else ()
+        possible = dict.fromkeys((preferred, *others))
         self._tables = [table for each in possible if (table := sample.table(each)) is not None]
 
     @property
@@ -146,8 +191,8 @@ class Judge:
         """True if the header has the wanted columns; valid after `judge`."""
         return bool(self._wanted)
 
-    def judge(self) -> tuple[Reading, float, str, Doubt | None]:
-        """Return the best reading, its certainty, the reason, and a doubt unless it is clear."""
+    def judge(self) -> Judged:
+        """Judge the readings."""
         tables = self._possible()
         if not tables:
             usual = Reading(self._preferred, *self._sample.marks, header=self._header)
@@ -178,7 +223,8 @@ class Judge:
             same = (each for each in self._tables if each.delimiter == best.reading.delimiter)
             plain = self._plain(next(same, table))
         # Only a dialect makes a missing value of it.
-        has_best = best.is_best and rb"\N" not in self._data
+        has_null = rb"\N" in self._data and self._sample.dialect.program is None
+        has_best = best.is_best and not has_null
         return plain.reading, sure, why, Doubt(best.why, shown, has_best=has_best)
 
     def _possible(self) -> list[SampleTable]:

@@ -180,15 +180,21 @@ def _inspect_first_object(
         # Skip objects without rows, such as a gzipped empty file: they do not show the header.
         if not header.empty:
             break
-    detected = replace(
-        detected,
-        header=header,
-        cell_warnings=tuple(cell_warnings(header, payload.nulls.markers)),
-    )
+    payload = _read_as(payload, detected.source)
+    warnings = tuple(cell_warnings(header, payload.nulls.markers))
+    detected = replace(detected, header=header, cell_warnings=warnings)
     with _with_detected(detected):
         check_column_names(header.columns)
-        cells = resolve_types(file, header, replace(payload, source=detected.source), checked)
+        cells = resolve_types(file, header, payload, checked)
     return _FirstObject(raw.name, raw.pinned, known_size(file), detected, header, cells)
+
+
+def _read_as(payload: Payload, source: Source) -> Payload:
+    """Return the payload with a detected source. Its dialect's null marker joins those given."""
+    nulls = payload.nulls
+    if source.dialect != payload.source.dialect and "\\N" not in nulls.markers:
+        nulls = replace(nulls, markers=(*nulls.markers, "\\N"))
+    return replace(payload, source=source, nulls=nulls)
 
 
 @contextmanager
@@ -239,7 +245,7 @@ def _make_record(
         chunk_bytes = min(chunk_bytes, part)
     return RunRecord(
         run=run,
-        payload=replace(payload, source=source, options=limits.options),
+        payload=replace(_read_as(payload, source), options=limits.options),
         pinned=pinned,
         size=size,
         data_start=start,
