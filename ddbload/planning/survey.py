@@ -185,18 +185,19 @@ class Survey:
         """Return the fields of a plan's column that depend on its cells; empty if not examined."""
         guess, types = self.columns.get(name), self.documents.get(name)
         if guess is not None:
-            kind, why = guess.inferred()
+            inferred = {**guess.inferred()._asdict(), "proposed": guess.proposed}
             examples = [text.encode("latin-1").decode(errors="replace") for text in guess.examples]
             filled, empty, longest = guess.filled, guess.empty, guess.longest
         elif types is not None:
             counts = ", ".join(f"{kind} {count:,}" for kind, count in types.most_common())
             why = "in every row that has it" if len(types) == 1 else f"mixed: {counts}"
+            inferred = {"type": kind, "why": why}
             filled, longest, examples = types.total(), None, []
             empty = self.sizes.count - filled
         else:
             return {}
         return {
-            "inferred": {"type": kind, "why": why},
+            "inferred": inferred,
             "filled": filled,
             "empty": empty,
             "longest_bytes": longest,
