@@ -15,6 +15,7 @@ from ddbload.dynamodb.limits import MAX_COLUMNS
 from ddbload.errors import (
     BadHeader,
     HeaderMismatch,
+    InvalidJson,
     TooManyColumns,
     UnsupportedFormat,
 )
@@ -34,6 +35,7 @@ from ddbload.rows.header_evidence import COMPARED_ROWS, HeaderEvidence, header_e
 from ddbload.rows.json_containers import LARGEST_CONTAINER_START
 from ddbload.rows.json_framing import rows_begin
 from ddbload.rows.json_shape import (
+    CUT_OFF,
     LAYOUT_OF,
     OTHERS,
     begins_as_lines,
@@ -273,6 +275,9 @@ def _refuse_other_json(file: DecodedSource, start: Cursor, keys: Collection[str]
         )
     if shape is not None:
         place = f"line {start.line}, byte {start.byte}: this is {shape}"
+        if shape == CUT_OFF:
+            missing = "or a quote or bracket is missing; mend the file, or write it again"
+            raise InvalidJson(f"{place}, {missing}")
         if shape == OTHERS:
             raise UnsupportedFormat(
                 f'{place}, and a row is an object, such as {{"id": 1}}: write it as objects, or as'

@@ -9,7 +9,7 @@ from itertools import islice
 
 from ddbload.contracts import source as layouts
 from ddbload.contracts.source import DYNAMODB_EXPORT, DYNAMODB_JSON, JSON, MONGO_JSON
-from ddbload.errors import InvalidJson
+from ddbload.errors import InvalidJson, UnsupportedFormat
 from ddbload.rows.blocks import WHITE_SPACE
 from ddbload.rows.json_containers import AROUND_TABLES, BY_TABLE, PAGE, scan_start
 from ddbload.rows.json_framing import frame_sample, rows_begin
@@ -23,6 +23,7 @@ CONTAINER = "an object that holds an array of objects"
 PRETTY = "JSON objects written over several lines"
 SPACED = "several JSON objects in one line"
 JOINED = "several JSON objects in one line, without white space between them"
+CUT_OFF = "an object with an array of objects, and is cut off"
 LAYOUT_OF = {
     OBJECTS: layouts.ARRAY,
     SCAN: layouts.OBJECT,
@@ -145,12 +146,16 @@ def _cut_off_shape(text: str, whole: bool, keys: Collection[str]) -> str | None:
     data = text.encode(errors="replace")
     if scan_start(data, None)[0].names_tables:
         return CONTAINER
-    if whole and (_rows(text, whole, keys) or "\n" not in text.rstrip(WHITE_SPACE)):
-        # Bad lines among good ones, or a single bad line.
+    holds_rows = rows_begin(data, layouts.OBJECT)
+    if whole and "\n" not in text.rstrip(WHITE_SPACE):
+        # Any other single line is a bad row.
+        return CUT_OFF if holds_rows else None
+    if whole and _rows(text, whole, keys):
+        # Bad lines among good ones.
         return None
     if text.startswith("["):
         return OTHERS if text[1:].strip(WHITE_SPACE) else OBJECTS
-    if (not whole or "\n" in text) and rows_begin(data, layouts.OBJECT):
+    if holds_rows:
         return CONTAINER
     # The first line may be an object that is longer than the sample.
     return PRETTY if "\n" in text else None
@@ -324,6 +329,7 @@ _JSON_OBJECT = re.compile(rb"\s*\{\s*(?:\}|[\"']|\Z)")
 """Beginning of an object or of a Python `dict`: such a line is a bad row, not a CSV header."""
 _JSON_ARRAY = re.compile(rb"\s*\[\s*(?:\{|\Z)")
 _LINE = re.compile(rb"[^\r\n]+")
+_TEXT = re.compile(r"\s*[\w\"'#]")
 
 
 def sniff_json(data: bytes, whole: bool, wanted: Collection[str]) -> GuessedFormat | None:
@@ -376,6 +382,28 @@ def sniff_framed(data: bytes, layout: str, shape: str) -> GuessedFormat:
         why = f"it is {shape}, and they are {_DESCRIPTIONS[kind]}"
         return GuessedFormat(kind, None, 0.9, why)
     return GuessedFormat(JSON, None, 0.9, f"it is {shape}")
+
+
+def refuse_text_below_json(data: bytes, skipped: int) -> None:
+    """Raise `UnsupportedFormat` for a value of JSON above rows of text. `skipped`: lines before."""
+    text = _text(data)
+    try:
+        end = _decoded(text)[1] if text[:1] in ("[", "{") else 0
+    except (ValueError, _CutOff):
+        return
+    rest, *lines = text[end:].split("\n")
+    below = [line for line in lines if _NOT_WHITE_SPACE.search(line)]
+    is_text = end and len(below) > 1 and _TEXT.match(below[0]) and not rest.strip(WHITE_SPACE)
+    if not is_text or any(_begins_as_json(line.encode(errors="replace")) for line in below):
+        return
+    before = skipped + data.count(b"\n") - len(lines) + lines.index(below[0]) + 1
+    error = UnsupportedFormat(
+        f"a value of JSON ends before line {before + 1}, where other text begins: skip the value"
+        f" (--skip-lines {before}), or make a file of each"
+    )
+    option = {"options": ["--skip-lines", f"{before}"], "best": False, "names": None, "rows": []}
+    error.options = (option,)
+    raise error
 
 
 def _begins_as_json(line: bytes) -> bool:

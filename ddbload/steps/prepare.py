@@ -52,6 +52,7 @@ from ddbload.rows.file_signatures import (
     refuse_other_encodings,
 )
 from ddbload.rows.header_evidence import HeaderEvidence
+from ddbload.rows.json_shape import refuse_text_below_json
 from ddbload.rows.readings import Doubt
 from ddbload.rows.sample_splits import SNIFFED_BYTES
 from ddbload.rows.sniff import sniff
@@ -368,6 +369,8 @@ def detect_format(raw: ByteSource, source: Source, wanted: Collection[str]) -> D
         return DetectedFormat(plain)
     file = open_as_text(raw, plain)
     start, whole = _sample(file, source.skip_lines)
+    if source.format == AUTO and source.header:
+        refuse_text_below_json(start, source.skip_lines)
     guess = sniff(
         start,
         name=raw.name,
