@@ -56,6 +56,8 @@ class SampleTable:
     delimiter: str
     marks: Marks
     parsed: ParsedRows
+    whole: bool
+    """True if these are all rows of the file."""
 
     @cached_property
     def kept(self) -> list[tuple[int, ParsedRow]]:
@@ -253,7 +255,7 @@ class TextSample:
             end = (0 if is_whole else ends.last(data, final=False)) or len(data)
         nulls = ("\\N",) if dialect.program else ()
         parsed = RowParser(dialect, ends, nulls).parse(Block(data[:end], Cursor(0, 1)))
-        return SampleTable(delimiter, marks, parsed) if parsed.records else None
+        return SampleTable(delimiter, marks, parsed, is_end) if parsed.records else None
 
 
 def clean_share_of(rows: Iterable[Sequence[str]]) -> float:

@@ -22,6 +22,7 @@ from ddbload.rows.dump_text import dump_program
 from ddbload.rows.file_signatures import BYTE_ORDER_MARK, PARQUET_SIGNATURE
 from ddbload.rows.header_evidence import header_evidence, is_units_row
 from ddbload.rows.json_shape import sniff_json
+from ddbload.rows.odd_rows import odd_rows
 from ddbload.rows.readings import Doubt, GuessedFormat, Reading
 from ddbload.rows.sample_splits import (
     COMMENTS,
@@ -123,7 +124,10 @@ def sniff(
     if dump is not None:
         shown = tuple(each[3].readings[0] if each[3] else each[0] for each in (dump, judged))
         judged = (*judged[:3], Doubt(_OF_DUMP, shown, has_best=False))
-    return _guessed(judged)
+    reading, _, _, doubt = judged
+    table = sample.table(reading.delimiter, Marks(reading.quote, reading.escape, reading.comment))
+    odd = () if doubt or table is None else odd_rows(sample, table, reading)
+    return replace(_guessed(judged), odd_rows=tuple(odd))
 
 
 def _guessed(judged: Judged) -> GuessedFormat:

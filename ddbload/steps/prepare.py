@@ -296,6 +296,8 @@ class DetectedFormat:
     """Reason to doubt that the first row is a header, if the delimiter was guessed."""
     header: Header | None = None
     """Header of the first object with rows."""
+    odd_rows: tuple[str, ...] = ()
+    """Warnings of rows that may be none."""
     cell_warnings: tuple[str, ...] = ()
     """Warnings of its first rows."""
 
@@ -319,7 +321,8 @@ class DetectedFormat:
     def warnings(self) -> tuple[str, ...]:
         """Warnings of what may be read in another way than it was meant."""
         header = self.header_warning
-        return self.cell_warnings if header is None else (header, *self.cell_warnings)
+        others = (*self.cell_warnings, *self.odd_rows)
+        return others if header is None else (header, *others)
 
     def to_json(self) -> dict[str, Any]:
         """Return the reading for a plan: what was detected, and how sure that is."""
@@ -386,7 +389,12 @@ def detect_format(raw: ByteSource, source: Source, wanted: Collection[str]) -> D
     source = replace(plain, format=guess.format, delimiter=",")
     if guess.reading is not None:
         source = guess.reading.applied_to(source)
-    detected = DetectedFormat(source, guess.sure, guess.why, guess.doubt)
+    skipped = plain.skip_lines
+    odd = tuple(
+        f"line {{line}} {warning}".format(line=skipped + line, before=skipped + line - 1)
+        for line, warning in guess.odd_rows
+    )
+    detected = DetectedFormat(source, guess.sure, guess.why, guess.doubt, odd_rows=odd)
     is_json = source.kind.has_layouts
     return _with_layout(raw, detected, wanted, guessed=True) if is_json else detected
 
