@@ -29,6 +29,8 @@ def odd_rows(sample: TextSample, table: SampleTable, reading: Reading) -> Iterat
     if _may_have_row_names(rows):
         names = "names all columns but the last one, which is empty: if each row begins with its"
         yield lines[0], f"{names} name, say --skip-lines {{line}} --columns row,NAMES"
+    if reading.header and any(name != name.strip() for name in reading.names or ()):
+        yield lines[0], "has names that begin or end with blanks, which are kept (see --rename)"
     footer = _footer(rows, reading.width) if table.whole else 0
     if footer:
         yield lines[footer], f"has few values, and every row above more: {_FOOTER}"
@@ -65,7 +67,7 @@ def _may_have_row_names(rows: Rows) -> bool:
 
 def _footer(rows: Rows, width: int) -> int:
     """Return the first of the last rows whose columns are mostly empty, as in no other; or 0."""
-    sparse = [row is not None and len(row) == width and 2 * filled(row) <= width for row in rows]
+    sparse = [row is not None and len(row) == width and 2 * filled(row) < width for row in rows]
     start = sparse.index(True, 1) if any(sparse[1:]) else len(rows)
     is_last = all(sparse[start:]) and _LEAST_ROWS <= start >= len(rows) - _FOOTER_ROWS
     found = (n for n, row in enumerate(rows) if n >= start and row and filled(row))

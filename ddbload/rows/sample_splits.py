@@ -315,7 +315,8 @@ def aligned_reading(data: bytes, *, header: bool) -> Reading | None:
     """Return the reading of columns that are aligned by blanks; None if they are not."""
     text = data.decode(errors="replace")
     lines = [line.rstrip() for line in text.splitlines() if line.strip()][: COMPARED_ROWS + 1]
-    if len(lines) < 3 or 2 * sum(_GAP.search(line) is not None for line in lines) < len(lines):
+    gaps = sum(_GAP.search(line) is not None for line in lines)
+    if len(lines) < 3 or 2 * gaps < len(lines):
         return None
     for squeeze, pattern, delimiter in (
         ("tr -s ' '", r" +", " "),
@@ -324,7 +325,7 @@ def aligned_reading(data: bytes, *, header: bool) -> Reading | None:
         rows = [tuple(re.split(pattern, line.strip())) for line in lines]
         width = len(rows[1])
         fit = sum(len(row) == width for row in rows)
-        if width > 1 and fit == len(rows):
+        if width > 1 and (fit == len(rows) or gaps == len(lines)):
             pipe = squeeze
             if re.search(r"(?m)^ | \r?$", text):
                 pipe = rf"sed 's/^ *//; s/ *\r*$//' | {squeeze}"

@@ -351,7 +351,10 @@ class Judge:
         if is_single:
             aligned = aligned_reading(self._data, header=self._header)
             if aligned is not None:
-                yield Candidate(aligned, 1.0, "has columns that are aligned by blanks", clear=False)
+                why = "has columns that are aligned by blanks"
+                rows = (aligned.names or (), *aligned.rows)[not aligned.header :]
+                fits = all(len(row) == aligned.width for row in rows)
+                yield Candidate(aligned, 1.0, why, False, is_best=fits)
             evidence = header_evidence(usual.header, usual.first[1:])
             if evidence.looks_like_data and not lacks_keys:
                 why = f"looks like data and not like a name: {evidence.why}"
