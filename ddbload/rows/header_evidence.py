@@ -1,9 +1,9 @@
-"""Judge whether a row of a text file is its header."""
+"""Judge whether a row of a text file is its header, and find rows that may be no data."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -19,6 +19,10 @@ _TIME = re.compile(r"\s*\d{1,4}[-/.:]\d{1,2}(?:[-/.:]\d{1,4})?(?:[ T]\d{1,2}:\d\
 _DIGITS, _LETTERS = re.compile(r"\d+"), re.compile(r"[^\W\d_]+")
 _NUMBERED = re.compile(r"[^\W\d]+\d+")
 """Codes that are common as names, too: `zone1`."""
+COMMENTS = ("#", "//", "--", "%", ";")
+"""Common comment marks."""
+_LEAST_ROWS, _FOOTER_ROWS = 4, 5
+_FOOTER = "if it is a footer and not a row, remove it"
 _MISSING = {"", "na", "n/a", "nan", "null", "none", "-", "\\n"}
 
 
@@ -141,3 +145,70 @@ def _is_typed(cells: Sequence[str]) -> bool:
     """Return whether all cells are numbers or dates, except missing values."""
     present = [cell for cell in cells if cell.strip().lower() not in _MISSING]
     return bool(present) and all(map(_is_value, present))
+
+
+Rows = Sequence[Sequence[str] | None]
+
+
+def odd_rows(
+    rows: Rows, lines: Sequence[int], *, text: Sequence[bytes], whole: bool
+) -> Iterator[tuple[int, str]]:
+    """Yield warnings of rows that fit the columns and may be none: a line, and what is there.
+
+    `{line}` in a warning stands for the line, and `{before}` for the number of lines before it.
+
+    Args:
+        rows: Rows from the header on; None for a malformed one.
+        lines: Their lines, from 1.
+        text: All lines.
+        whole: True if these are all rows of the file.
+    """
+    if len(rows) < _LEAST_ROWS or not rows[0]:
+        return
+    if len(rows[0]) == 1:
+        yield from _odd_cells(rows, lines, text, whole)
+        return
+    if any(name != name.strip() for name in rows[0]):
+        yield lines[0], "has names that begin or end with blanks, which are kept (see --rename)"
+    if _may_have_row_names(rows):
+        names = "names all columns but the last one, which is empty: if each row begins with its"
+        yield lines[0], f"{names} name, say --skip-lines {{line}} --columns row,NAMES"
+    footer = _footer(rows, len(rows[0])) if whole else 0
+    if footer:
+        yield lines[footer], f"has few values, and every row above more: {_FOOTER}"
+
+
+def _odd_cells(
+    rows: Rows, lines: Sequence[int], text: Sequence[bytes], whole: bool
+) -> Iterator[tuple[int, str]]:
+    """Yield the warnings of a single column."""
+    apart = [n for n, line in enumerate(lines) if n and not text[line - 2].strip()]
+    if apart == [1]:
+        yield lines[1], "is below an empty line: if it names the column, say --skip-lines {before}"
+    if apart == [len(rows) - 1] and whole:
+        yield lines[-1], f"is below an empty line: {_FOOTER}"
+    for mark in COMMENTS:
+        marked = [n for n, row in enumerate(rows) if n and row and row[0].startswith(f"{mark} ")]
+        if 0 < len(marked) <= len(rows) / _LEAST_ROWS:
+            yield (
+                lines[marked[0]],
+                f"begins as a comment does: if it is one, say --comment '{mark}'",
+            )
+
+
+def _may_have_row_names(rows: Rows) -> bool:
+    """Return whether each row has a field more than the header, and other names at its start."""
+    width = len(rows[0] or ()) + 1
+    cells = [row[0] for row in rows[1:] if row and len(row) == width and not row[-1]]
+    numbers = [f"{n}" for n in range(1, len(rows))]
+    is_text = len(set(cells)) == len(rows) - 1 and not any(map(_is_value, cells))
+    return is_text or cells == numbers
+
+
+def _footer(rows: Rows, width: int) -> int:
+    """Return the first of the last rows whose columns are mostly empty, as in no other; or 0."""
+    sparse = [row is not None and len(row) == width and 2 * filled(row) < width for row in rows]
+    start = sparse.index(True, 1) if any(sparse[1:]) else len(rows)
+    if not all(sparse[start:]) or not _LEAST_ROWS <= start >= len(rows) - _FOOTER_ROWS:
+        return 0
+    return next((n for n in range(start, len(rows)) if filled(rows[n] or ())), 0)

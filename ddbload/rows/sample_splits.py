@@ -16,7 +16,7 @@ from ddbload.errors import InvalidPayload
 from ddbload.rows.blocks import Block, Defect
 from ddbload.rows.columns import ParsedRow, ParsedRows, RowParser
 from ddbload.rows.dialect_grammar import dialect_boundaries
-from ddbload.rows.header_evidence import COMPARED_ROWS, header_evidence
+from ddbload.rows.header_evidence import COMMENTS, COMPARED_ROWS, header_evidence
 from ddbload.rows.readings import Reading
 
 SNIFFED_BYTES = 64 * 1024
@@ -35,10 +35,6 @@ _CLEAN = re.compile(
 )
 _GAP = re.compile(r"\S {2,}\S")
 _PHRASE = re.compile(r"[^\s,;|\t\"][^,;|\t\"]*(?<!\s)")
-
-
-COMMENTS = ("#", "//", "--", "%", ";")
-"""Common comment marks."""
 
 
 class Marks(NamedTuple):

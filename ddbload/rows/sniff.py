@@ -18,14 +18,11 @@ from typing import Any
 
 from ddbload.contracts.column_mapping import Dialect
 from ddbload.contracts.source import CSV, DUMPS, JSON, PARQUET, TSV
-from ddbload.rows.dump_text import dump_program
-from ddbload.rows.file_signatures import BYTE_ORDER_MARK, PARQUET_SIGNATURE
-from ddbload.rows.header_evidence import header_evidence, is_units_row
+from ddbload.rows.file_signatures import BYTE_ORDER_MARK, PARQUET_SIGNATURE, dump_program
+from ddbload.rows.header_evidence import COMMENTS, header_evidence, is_units_row, odd_rows
 from ddbload.rows.json_shape import sniff_json
-from ddbload.rows.odd_rows import odd_rows
 from ddbload.rows.readings import Doubt, GuessedFormat, Reading
 from ddbload.rows.sample_splits import (
-    COMMENTS,
     Marks,
     SampleTable,
     TextSample,
@@ -126,7 +123,11 @@ def sniff(
         judged = (*judged[:3], Doubt(_OF_DUMP, shown, has_best=False))
     reading, _, _, doubt = judged
     table = sample.table(reading.delimiter, Marks(reading.quote, reading.escape, reading.comment))
-    odd = () if doubt or table is None else odd_rows(sample, table, reading)
+    if doubt or table is None or not reading.header:
+        return _guessed(judged)
+    first = sum(line <= reading.skip_lines for line in table.lines)
+    rows, lines = table.rows[first:], table.lines[first:]
+    odd = odd_rows(rows, lines, text=sample.lines, whole=table.whole)
     return replace(_guessed(judged), odd_rows=tuple(odd))
 
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 
 from ddbload.contracts.column_mapping import name_columns
 from ddbload.rows.header_evidence import (
+    COMMENTS,
     HeaderEvidence,
     filled,
     header_below,
@@ -16,7 +17,6 @@ from ddbload.rows.header_evidence import (
 )
 from ddbload.rows.readings import Reading
 from ddbload.rows.sample_splits import (
-    COMMENTS,
     NUMBER_CELL,
     SampleTable,
     TextSample,

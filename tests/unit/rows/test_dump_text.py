@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from ddbload import errors
-from ddbload.rows.dump_text import dump_program
+from ddbload.rows.file_signatures import dump_program
 from ddbload.rows.readings import Reading
 from ddbload.rows.sniff import sniff
 from tests.unit.convert.conversion import Conversion
