@@ -15,7 +15,6 @@ from ddbload.dynamodb.limits import MAX_COLUMNS
 from ddbload.errors import (
     BadHeader,
     HeaderMismatch,
-    InvalidJson,
     TooManyColumns,
     UnsupportedFormat,
 )
@@ -35,12 +34,10 @@ from ddbload.rows.header_evidence import COMPARED_ROWS, HeaderEvidence, header_e
 from ddbload.rows.json_containers import LARGEST_CONTAINER_START
 from ddbload.rows.json_framing import rows_begin
 from ddbload.rows.json_shape import (
-    CUT_OFF,
     LAYOUT_OF,
     OTHERS,
     begins_as_lines,
     is_undecided,
-    jq_advice,
     json_layout,
     shape_of_json,
     sniff_framed,
@@ -275,18 +272,15 @@ def _refuse_other_json(file: DecodedSource, start: Cursor, keys: Collection[str]
         )
     if shape is not None:
         place = f"line {start.line}, byte {start.byte}: this is {shape}"
-        if shape == CUT_OFF:
-            missing = "or a quote or bracket is missing; mend the file, or write it again"
-            raise InvalidJson(f"{place}, {missing}")
         if shape == OTHERS:
             raise UnsupportedFormat(
                 f'{place}, and a row is an object, such as {{"id": 1}}: write it as objects, or as'
                 " CSV"
             )
-        alone = "import it by itself, or " if shape in LAYOUT_OF else ""
+        jq = "convert it: jq -c . FILE > FILE.jsonl (jq 1.7 or newer: older ones round numbers)"
         raise UnsupportedFormat(
             f"{place}, and JSON is read here with one object on each line;"
-            f" {alone}{jq_advice(shape)}"
+            f" {_APART if shape in LAYOUT_OF else jq}"
         )
 
 

@@ -23,7 +23,6 @@ CONTAINER = "an object that holds an array of objects"
 PRETTY = "JSON objects written over several lines"
 SPACED = "several JSON objects in one line"
 JOINED = "several JSON objects in one line, without white space between them"
-CUT_OFF = "an object with an array of objects, and is cut off"
 LAYOUT_OF = {
     OBJECTS: layouts.ARRAY,
     SCAN: layouts.OBJECT,
@@ -33,15 +32,6 @@ LAYOUT_OF = {
     SPACED: layouts.VALUES,
 }
 """Layout of each shape that can be read directly."""
-_PROGRAMS = {
-    OBJECTS: "'.[]'",
-    SCAN: "'.Items[]'",
-    ITEMS_IN_JSON: "'.. | arrays | .[] | .PutRequest?.Item? // .'",
-    CONTAINER: "'.. | arrays | .[] | objects'",
-    PRETTY: ".",
-    SPACED: ".",
-    JOINED: ".",
-}
 _MIN_ROWS = 2
 """Number of valid lines after which another line is a bad row, not part of a broken array."""
 _OBJECTS_BEGIN = re.compile(r"\[\s*(?:\Z|\{\s*(?:[\"}]|\Z))")
@@ -55,14 +45,6 @@ _DECODER = json.JSONDecoder(parse_int=str, parse_float=str)
 
 class _CutOff(Exception):
     """Raised if the text ends inside a value that is well-formed so far."""
-
-
-def jq_advice(shape: str) -> str:
-    """Return the jq command that converts a file of this shape to lines."""
-    return (
-        f"convert it: jq -c {_PROGRAMS[shape]} FILE > FILE.jsonl (with jq 1.7 or newer: older ones"
-        " round numbers)"
-    )
 
 
 def begins_as_lines(data: bytes, keys: Collection[str]) -> bool:
@@ -146,19 +128,16 @@ def _cut_off_shape(text: str, whole: bool, keys: Collection[str]) -> str | None:
     data = text.encode(errors="replace")
     if scan_start(data, None)[0].names_tables:
         return CONTAINER
-    holds_rows = rows_begin(data, layouts.OBJECT)
-    if whole and "\n" not in text.rstrip(WHITE_SPACE):
-        # Any other single line is a bad row.
-        return CUT_OFF if holds_rows else None
     if whole and _rows(text, whole, keys):
         # Bad lines among good ones.
         return None
     if text.startswith("["):
         return OTHERS if text[1:].strip(WHITE_SPACE) else OBJECTS
-    if holds_rows:
+    is_line = "\n" not in text.rstrip(WHITE_SPACE)
+    if (whole or not is_line) and rows_begin(data, layouts.OBJECT):
         return CONTAINER
-    # The first line may be an object that is longer than the sample.
-    return PRETTY if "\n" in text else None
+    # A single bad line, or an object that is longer than the sample.
+    return None if is_line else PRETTY
 
 
 def _broken_shape(text: str, whole: bool, keys: Collection[str]) -> str | None:

@@ -10,7 +10,6 @@ import pytest
 from ddbload.errors import UnsupportedFormat
 from ddbload.rows.json_shape import (
     CONTAINER,
-    CUT_OFF,
     JOINED,
     OBJECTS,
     OTHERS,
@@ -110,9 +109,9 @@ def test_shape_is_named_when_the_sample_ends_inside_a_value(cut: str) -> None:
     assert shape("[\n{},\n" + cut) == OBJECTS
 
 
-def test_object_with_rows_that_is_cut_off_on_one_line_is_no_bad_row() -> None:
+def test_object_with_rows_that_is_cut_off_on_one_line_is_read_up_to_there() -> None:
     for text in ('{"books": [{"id": 1}, {"id', '{"a": {"books": [{"id": 1}'):
-        assert shape(text) == CUT_OFF
+        assert shape(text) == CONTAINER
         assert shape(text + "\n{}\n") is None
 
 
