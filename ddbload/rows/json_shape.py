@@ -304,10 +304,8 @@ def _is_typed(value: object) -> bool:
 
 
 _JSON_LINES = 100
-_JSON_OBJECT = re.compile(rb"\s*\{\s*(?:\}|[\"']|\Z)")
-"""Beginning of an object or of a Python `dict`: such a line is a bad row, not a CSV header."""
-_JSON_ARRAY = re.compile(rb"\s*\[\s*(?:\{|\Z)")
-_LINE = re.compile(rb"[^\r\n]+")
+_BEGINS_AS_JSON = re.compile(r"\s*(?:\{\s*(?:\}|[\"']|\Z)|\[\s*(?:\{|\Z))")
+"""Beginning of an object, a Python `dict`, or an array of them: a bad row, not a CSV header."""
 _TEXT = re.compile(r"\s*[\w\"'#]")
 
 
@@ -316,31 +314,18 @@ def sniff_json(data: bytes, whole: bool, wanted: Collection[str]) -> GuessedForm
     shape = shape_of_json(data, whole=whole, keys=wanted)
     if shape is not None:
         return GuessedFormat(JSON, None, 0.9, f"it is {shape}")
-    kinds: list[str | None] = []
-    lines = list(_first_lines(data, whole))
-    arrays = 0
-    for line in lines:
-        try:
-            # Keep numbers as text, so that Python's limit on their length does not apply.
-            value = json.loads(line, parse_int=str, parse_float=str)
-        except (ValueError, RecursionError):
-            value = None
-        arrays += isinstance(value, list)
-        kinds.append(kind_of(value) if isinstance(value, dict) else None)
+    text = _text(data)
+    lines = [*islice(_complete_lines(text, whole), _JSON_LINES)]
+    values = list(map(_value, lines))
+    kinds = [kind_of(value) if isinstance(value, dict) else None for value in values]
     known = [kind for kind in kinds if kind is not None]
+    begins = _BEGINS_AS_JSON.match(lines[0] if lines else text)
     if not known:
-        begins = data.lstrip()
-        if not lines and begins and _JSON_OBJECT.match(data):
-            return GuessedFormat(JSON, None, 0.5, "it begins as an object of JSON does")
-        if lines and arrays == len(lines):
-            return GuessedFormat(JSON, None, 0.5, "its first lines are arrays of JSON")
-        if lines and _begins_as_json(lines[0]):
-            return GuessedFormat(
-                JSON, None, 0.3, "it begins as JSON does, and its lines are not objects"
-            )
-        return None
+        are_arrays = lines and all(isinstance(value, list) for value in values)
+        why = "it begins as JSON does, and its lines are not objects"
+        return GuessedFormat(JSON, None, 0.3, why) if begins or are_arrays else None
     first = known[0]
-    if kinds[0] is None and 2 * len(known) < len(kinds) and not _begins_as_json(lines[0]):
+    if kinds[0] is None and 2 * len(known) < len(kinds) and not begins:
         # In a file of one column, some cells may be JSON objects.
         return None
     agreeing = kinds.count(first)
@@ -373,7 +358,7 @@ def refuse_text_below_json(data: bytes, skipped: int) -> None:
     rest, *lines = text[end:].split("\n")
     below = [line for line in lines if _NOT_WHITE_SPACE.search(line)]
     is_text = end and len(below) > 1 and _TEXT.match(below[0]) and not rest.strip(WHITE_SPACE)
-    if not is_text or any(_begins_as_json(line.encode(errors="replace")) for line in below):
+    if not is_text or any(map(_BEGINS_AS_JSON.match, below)):
         return
     before = skipped + data.count(b"\n") - len(lines) + lines.index(below[0]) + 1
     error = UnsupportedFormat(
@@ -385,10 +370,6 @@ def refuse_text_below_json(data: bytes, skipped: int) -> None:
     raise error
 
 
-def _begins_as_json(line: bytes) -> bool:
-    return bool(_JSON_OBJECT.match(line) or _JSON_ARRAY.match(line))
-
-
 _TYPED = "DynamoDB's JSON"
 _DESCRIPTIONS = {
     JSON: "objects of JSON",
@@ -396,9 +377,3 @@ _DESCRIPTIONS = {
     MONGO_JSON: "documents in MongoDB's extended JSON",
     DYNAMODB_EXPORT: "changes as an incremental export has them",
 }
-
-
-def _first_lines(data: bytes, whole: bool) -> Iterator[bytes]:
-    """Yield the first lines that are certainly complete, without lines of white space."""
-    lines = (each[0] for each in _LINE.finditer(data) if whole or each.end() < len(data))
-    return islice((line for line in lines if not line.isspace()), _JSON_LINES)
