@@ -151,49 +151,47 @@ Rows = Sequence[Sequence[str] | None]
 
 
 def odd_rows(
-    rows: Rows, lines: Sequence[int], *, text: Sequence[bytes], whole: bool
-) -> Iterator[tuple[int, str]]:
-    """Yield warnings of rows that fit the columns and may be none: a line, and what is there.
-
-    `{line}` in a warning stands for the line, and `{before}` for the number of lines before it.
+    rows: Rows, lines: Sequence[int], *, apart: Sequence[int], whole: bool
+) -> Iterator[str]:
+    """Yield warnings of rows that fit the columns and may be none.
 
     Args:
         rows: Rows from the header on; None for a malformed one.
-        lines: Their lines, from 1.
-        text: All lines.
+        lines: Their lines in the file.
+        apart: Numbers of the rows below an empty line.
         whole: True if these are all rows of the file.
     """
     if len(rows) < _LEAST_ROWS or not rows[0]:
         return
     if len(rows[0]) == 1:
-        yield from _odd_cells(rows, lines, text, whole)
+        yield from _odd_cells(rows, lines, apart, whole)
         return
+    head = f"line {lines[0]}"
     if any(name != name.strip() for name in rows[0]):
-        yield lines[0], "has names that begin or end with blanks, which are kept (see --rename)"
+        yield f"{head} has names that begin or end with blanks, which are kept (see --rename)"
     if _may_have_row_names(rows):
-        names = "names all columns but the last one, which is empty: if each row begins with its"
-        yield lines[0], f"{names} name, say --skip-lines {{line}} --columns row,NAMES"
+        names = f"{head} names all columns but the last one, which is empty: if each row begins"
+        yield f"{names} with its name, say --skip-lines {lines[0]} --columns row,NAMES"
     footer = _footer(rows, len(rows[0])) if whole else 0
     if footer:
-        yield lines[footer], f"has few values, and every row above more: {_FOOTER}"
+        yield f"line {lines[footer]} has few values, and every row above more: {_FOOTER}"
 
 
 def _odd_cells(
-    rows: Rows, lines: Sequence[int], text: Sequence[bytes], whole: bool
-) -> Iterator[tuple[int, str]]:
+    rows: Rows, lines: Sequence[int], apart: Sequence[int], whole: bool
+) -> Iterator[str]:
     """Yield the warnings of a single column."""
-    apart = [n for n, line in enumerate(lines) if n and not text[line - 2].strip()]
-    if apart == [1]:
-        yield lines[1], "is below an empty line: if it names the column, say --skip-lines {before}"
-    if apart == [len(rows) - 1] and whole:
-        yield lines[-1], f"is below an empty line: {_FOOTER}"
+    for place, what in (
+        (1, f"if it names the column, say --skip-lines {lines[1] - 1}"),
+        (len(rows) - 1, _FOOTER),
+    ):
+        if apart == [place] and (whole or place == 1):
+            yield f"line {lines[place]} is below an empty line: {what}"
     for mark in COMMENTS:
         marked = [n for n, row in enumerate(rows) if n and row and row[0].startswith(f"{mark} ")]
         if 0 < len(marked) <= len(rows) / _LEAST_ROWS:
-            yield (
-                lines[marked[0]],
-                f"begins as a comment does: if it is one, say --comment '{mark}'",
-            )
+            line = f"line {lines[marked[0]]} begins as a comment does"
+            yield f"{line}: if it is one, say --comment '{mark}'"
 
 
 def _may_have_row_names(rows: Rows) -> bool:

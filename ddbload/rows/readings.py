@@ -142,8 +142,8 @@ class GuessedFormat:
     """Reason for people. Of the file it quotes only names of key columns."""
     doubt: Doubt | None = None
     """Other readings, if the reading is not clear; else None."""
-    odd_rows: tuple[tuple[int, str], ...] = ()
-    """Warnings of rows that may be none: a line of the sample, and the rest of the sentence."""
+    warnings: tuple[str, ...] = ()
+    """Warnings of rows that may be none."""
 
     @property
     def delimiter(self) -> str | None:

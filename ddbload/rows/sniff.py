@@ -20,7 +20,7 @@ from ddbload.contracts.column_mapping import Dialect
 from ddbload.contracts.source import CSV, DUMPS, JSON, PARQUET, TSV
 from ddbload.rows.file_signatures import BYTE_ORDER_MARK, PARQUET_SIGNATURE, dump_program
 from ddbload.rows.header_evidence import COMMENTS, header_evidence, is_units_row, odd_rows
-from ddbload.rows.json_shape import sniff_json
+from ddbload.rows.json_shape import refuse_text_below_json, sniff_json
 from ddbload.rows.readings import Doubt, GuessedFormat, Reading
 from ddbload.rows.sample_splits import (
     Marks,
@@ -77,6 +77,7 @@ def sniff(
     count: int | None = None,
     dialect: Dialect | None = None,
     format_: str | None = None,
+    skipped: int = 0,
 ) -> GuessedFormat:
     """Guess a file's format from its first bytes, decompressed and without skipped lines.
 
@@ -89,6 +90,9 @@ def sniff(
         count: Number of columns, if known.
         dialect: Known parts of the dialect; its delimiter is ignored.
         format_: csv or tsv if only the delimiter is unknown.
+        skipped: Lines before `start`.
+
+    Raises `UnsupportedFormat` for a value of JSON above rows of other text.
     """
     data = start.removeprefix(BYTE_ORDER_MARK)
     stem = _COMPRESSED.sub("", name)
@@ -99,6 +103,7 @@ def sniff(
         if data.startswith(PARQUET_SIGNATURE):
             return GuessedFormat(PARQUET, None, 1.0, "it begins as Parquet does")
         if header and count is None:
+            refuse_text_below_json(data, skipped)
             found = sniff_json(data, whole, wanted)
             if found is not None:
                 return found
@@ -127,8 +132,9 @@ def sniff(
         return _guessed(judged)
     first = sum(line <= reading.skip_lines for line in table.lines)
     rows, lines = table.rows[first:], table.lines[first:]
-    odd = odd_rows(rows, lines, text=sample.lines, whole=table.whole)
-    return replace(_guessed(judged), odd_rows=tuple(odd))
+    apart = [n for n, line in enumerate(lines) if n and not sample.lines[line - 2].strip()]
+    odd = odd_rows(rows, [skipped + n for n in lines], apart=apart, whole=table.whole)
+    return replace(_guessed(judged), warnings=tuple(odd))
 
 
 def _guessed(judged: Judged) -> GuessedFormat:

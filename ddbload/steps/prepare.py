@@ -52,7 +52,6 @@ from ddbload.rows.file_signatures import (
     refuse_other_encodings,
 )
 from ddbload.rows.header_evidence import HeaderEvidence
-from ddbload.rows.json_shape import refuse_text_below_json
 from ddbload.rows.readings import Doubt
 from ddbload.rows.sample_splits import SNIFFED_BYTES
 from ddbload.rows.sniff import sniff
@@ -182,7 +181,7 @@ def _inspect_first_object(
         if not header.empty:
             break
     payload = _read_as(payload, detected.source)
-    warnings = tuple(cell_warnings(header, payload.nulls.markers))
+    warnings = (*cell_warnings(header, payload.nulls.markers), *detected.cell_warnings)
     detected = replace(detected, header=header, cell_warnings=warnings)
     with _with_detected(detected):
         check_column_names(header.columns)
@@ -296,10 +295,8 @@ class DetectedFormat:
     """Reason to doubt that the first row is a header, if the delimiter was guessed."""
     header: Header | None = None
     """Header of the first object with rows."""
-    odd_rows: tuple[str, ...] = ()
-    """Warnings of rows that may be none."""
     cell_warnings: tuple[str, ...] = ()
-    """Warnings of its first rows."""
+    """Warnings of its rows."""
 
     @property
     def header_evidence(self) -> HeaderEvidence | None:
@@ -321,8 +318,7 @@ class DetectedFormat:
     def warnings(self) -> tuple[str, ...]:
         """Warnings of what may be read in another way than it was meant."""
         header = self.header_warning
-        others = (*self.cell_warnings, *self.odd_rows)
-        return others if header is None else (header, *others)
+        return self.cell_warnings if header is None else (header, *self.cell_warnings)
 
     def to_json(self) -> dict[str, Any]:
         """Return the reading for a plan: what was detected, and how sure that is."""
@@ -372,8 +368,6 @@ def detect_format(raw: ByteSource, source: Source, wanted: Collection[str]) -> D
         return DetectedFormat(plain)
     file = open_as_text(raw, plain)
     start, whole = _sample(file, source.skip_lines)
-    if source.format == AUTO and source.header:
-        refuse_text_below_json(start, source.skip_lines)
     guess = sniff(
         start,
         name=raw.name,
@@ -385,16 +379,14 @@ def detect_format(raw: ByteSource, source: Source, wanted: Collection[str]) -> D
             replace(plain, delimiter=placeholder_delimiter(source.quote), encoding="utf-8")
         ),
         format_=None if source.format == AUTO else source.format,
+        skipped=source.skip_lines,
     )
     source = replace(plain, format=guess.format, delimiter=",")
     if guess.reading is not None:
         source = guess.reading.applied_to(source)
-    skipped = plain.skip_lines
-    odd = tuple(
-        f"line {{line}} {warning}".format(line=skipped + line, before=skipped + line - 1)
-        for line, warning in guess.odd_rows
+    detected = DetectedFormat(
+        source, guess.sure, guess.why, guess.doubt, cell_warnings=guess.warnings
     )
-    detected = DetectedFormat(source, guess.sure, guess.why, guess.doubt, odd_rows=odd)
     is_json = source.kind.has_layouts
     return _with_layout(raw, detected, wanted, guessed=True) if is_json else detected
 
