@@ -132,7 +132,7 @@ def import_command_line(plan: Mapping[str, Any], sources: Sequence[str], table: 
     """Return the command that imports the source of a plan.
 
     It repeats the plan's options, read from the current click context, and adds types that fit all
-    rows read and keep the spelling of their numbers.
+    rows read.
     """
     context = click.get_current_context()
     group = context.find_root().command
@@ -144,27 +144,23 @@ def import_command_line(plan: Mapping[str, Any], sources: Sequence[str], table: 
             words += _option(each, context.params[each.name])
     for text in context.params["types"]:
         words += ["--types", text]
-    found = found_types(plan, infer=context.params["infer_types"])
+    found = found_types(plan)
     if found:
         words += ["--types", join_names(f"{name}={kind}" for name, kind in found.items())]
     return shlex.join(words)
 
 
-def found_types(plan: Mapping[str, Any], *, infer: bool) -> dict[str, str]:
-    """Return the types proposed for columns that neither the user nor a key has typed.
-
-    `infer`: of `--infer-types`, also numbers that DynamoDB returns in another spelling.
-    """
-    kind = "type" if infer else "proposed"
-    found = {
-        each["name"]: each["inferred"][kind]
+def found_types(plan: Mapping[str, Any]) -> dict[str, str]:
+    """Return the types detected for columns that neither the user nor a key has typed."""
+    return {
+        each["name"]: each["inferred"]["type"]
         for each in plan["columns"]
         if each["column"] is not None
         and not each["declared"]
         and each["key"] is None
         and each.get("inferred")
+        and each["inferred"]["type"] != "S"
     }
-    return {name: kind for name, kind in found.items() if kind != "S"}
 
 
 def _option(option: click.Option, value: Any) -> list[str]:

@@ -64,7 +64,7 @@ class Survey:
         self.documents: dict[str, Counter[str]] = {}
         """Count of each type of each attribute of documents, in order of appearance."""
         self.keys = KeyCounter()
-        self._record = record
+        self._record, self._infers = record, record.payload.infer_types
         self._measure = Measure(record, indexes)
         self.layout = self._measure.layout
         signs = record.payload.source.number_signs
@@ -185,19 +185,21 @@ class Survey:
         """Return the fields of a plan's column that depend on its cells; empty if not examined."""
         guess, types = self.columns.get(name), self.documents.get(name)
         if guess is not None:
-            inferred = {**guess.inferred()._asdict(), "proposed": guess.proposed}
+            kind, why = guess.inferred()
+            if kind == "N" and guess.proposed == "S" and not self._infers:
+                why = "numbers that DynamoDB would return in another spelling; declare N"
+                kind = "S"
             examples = [text.encode("latin-1").decode(errors="replace") for text in guess.examples]
             filled, empty, longest = guess.filled, guess.empty, guess.longest
         elif types is not None:
             counts = ", ".join(f"{kind} {count:,}" for kind, count in types.most_common())
             why = "in every row that has it" if len(types) == 1 else f"mixed: {counts}"
-            inferred = {"type": kind, "why": why}
             filled, longest, examples = types.total(), None, []
             empty = self.sizes.count - filled
         else:
             return {}
         return {
-            "inferred": inferred,
+            "inferred": {"type": kind, "why": why},
             "filled": filled,
             "empty": empty,
             "longest_bytes": longest,
