@@ -22,6 +22,8 @@ class Reading:
     quote: str | None = Dialect().quote
     escape: str | None = None
     comment: str | None = None
+    dialect: str | None = None
+    """Name of the dialect that gives delimiter, quote and escape."""
     skip_lines: int = 0
     header: bool = True
     columns: tuple[str, ...] | None = None
@@ -34,8 +36,6 @@ class Reading:
     """Number of columns."""
     rows: tuple[tuple[str, ...], ...] = ()
     """First rows below the header."""
-    dialect: str | None = None
-    """Name of the dialect that gives delimiter, quote and escape."""
 
     def applied_to(self, source: Source) -> Source:
         """Return the source with this dialect. Readings that name columns are never applied."""

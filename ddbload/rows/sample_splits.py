@@ -43,6 +43,7 @@ class Marks(NamedTuple):
     quote: str | None
     escape: str | None
     comment: str | None
+    program: str | None = None
 
 
 @dataclass(frozen=True)
@@ -193,7 +194,8 @@ class TextSample:
     @property
     def marks(self) -> Marks:
         """Marks of the dialect."""
-        return Marks(self.dialect.quote, self.dialect.escape, self.dialect.comment)
+        dialect = self.dialect
+        return Marks(dialect.quote, dialect.escape, dialect.comment, dialect.program)
 
     def table(self, delimiter: str, marks: Marks | None = None) -> SampleTable | None:
         """Split the sample (cached); None if that makes no rows, as with the quote as delimiter.

@@ -156,9 +156,8 @@ def _judge_dump(
     mark = dialect.delimiter
     dump = TextSample(sample.data, sample.whole, dialect)
     table, plain = dump.table(mark), sample.table(mark)
-    if table is None or plain is None:
-        return None
-    if table.agreeing(0, table.width) < plain.agreeing(0, plain.width):
+    fits = [each.agreeing(0, each.width) for each in (table, plain) if each is not None]
+    if len(fits) < 2 or fits[0] < fits[1]:
         return None
     # No column is called \N.
     is_row = header and "\\N" in plain.header
@@ -168,10 +167,7 @@ def _judge_dump(
         return None
     if is_row:
         doubt = Doubt(r"has \N, so it names no columns", (reading,))
-    if doubt is not None:
-        readings = tuple(replace(each, dialect=program) for each in doubt.readings)
-        doubt = replace(doubt, readings=readings)
-    return (replace(reading, dialect=program), sure, why, doubt), is_certain
+    return (reading, sure, why, doubt), is_certain
 
 
 class Judge:
