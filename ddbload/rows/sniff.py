@@ -156,8 +156,9 @@ def _judge_dump(
     mark = dialect.delimiter
     dump = TextSample(sample.data, sample.whole, dialect)
     table, plain = dump.table(mark), sample.table(mark)
-    fits = [each.agreeing(0, each.width) for each in (table, plain) if each is not None]
-    if len(fits) < 2 or fits[0] < fits[1]:
+    if table is None or plain is None:
+        return None
+    if table.agreeing(0, table.width) < plain.agreeing(0, plain.width):
         return None
     # No column is called \N.
     is_row = header and "\\N" in plain.header
