@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -151,47 +151,47 @@ Rows = Sequence[Sequence[str] | None]
 
 
 def odd_rows(
-    rows: Rows, lines: Sequence[int], *, apart: Sequence[int], whole: bool
+    rows: Rows, line: Callable[[int], int], *, apart: Sequence[int], whole: bool
 ) -> Iterator[str]:
     """Yield warnings of rows that fit the columns and may be none.
 
     Args:
         rows: Rows from the header on; None for a malformed one.
-        lines: Their lines in the file.
+        line: Function that returns the line in the file of a row, by its number.
         apart: Numbers of the rows below an empty line.
         whole: True if these are all rows of the file.
     """
     if len(rows) < _LEAST_ROWS or not rows[0]:
         return
     if len(rows[0]) == 1:
-        yield from _odd_cells(rows, lines, apart, whole)
+        yield from _odd_cells(rows, line, apart, whole)
         return
-    head = f"line {lines[0]}"
+    head = f"line {line(0)}"
     if any(name != name.strip() for name in rows[0]):
         yield f"{head} has names that begin or end with blanks, which are kept (see --rename)"
     if _may_have_row_names(rows):
         names = f"{head} names all columns but the last one, which is empty: if each row begins"
-        yield f"{names} with its name, say --skip-lines {lines[0]} --columns row,NAMES"
+        yield f"{names} with its name, say --skip-lines {line(0)} --columns row,NAMES"
     footer = _footer(rows, len(rows[0])) if whole else 0
     if footer:
-        yield f"line {lines[footer]} has few values, and every row above more: {_FOOTER}"
+        yield f"line {line(footer)} has few values, and every row above more: {_FOOTER}"
 
 
 def _odd_cells(
-    rows: Rows, lines: Sequence[int], apart: Sequence[int], whole: bool
+    rows: Rows, line: Callable[[int], int], apart: Sequence[int], whole: bool
 ) -> Iterator[str]:
     """Yield the warnings of a single column."""
     for place, what in (
-        (1, f"if it names the column, say --skip-lines {lines[1] - 1}"),
+        (1, f"if it names the column, say --skip-lines {line(1) - 1}"),
         (len(rows) - 1, _FOOTER),
     ):
         if apart == [place] and (whole or place == 1):
-            yield f"line {lines[place]} is below an empty line: {what}"
+            yield f"line {line(place)} is below an empty line: {what}"
     for mark in COMMENTS:
         marked = [n for n, row in enumerate(rows) if n and row and row[0].startswith(f"{mark} ")]
         if 0 < len(marked) <= len(rows) / _LEAST_ROWS:
-            line = f"line {lines[marked[0]]} begins as a comment does"
-            yield f"{line}: if it is one, say --comment '{mark}'"
+            what = f"line {line(marked[0])} begins as a comment does"
+            yield f"{what}: if it is one, say --comment '{mark}'"
 
 
 def _may_have_row_names(rows: Rows) -> bool:

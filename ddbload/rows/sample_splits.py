@@ -76,7 +76,11 @@ class SampleTable:
     @cached_property
     def lines(self) -> list[int]:
         """Line of each row."""
-        return [self.parsed.position(number).line for number, _ in self.kept]
+        return list(map(self.line, range(len(self.kept))))
+
+    def line(self, row: int) -> int:
+        """Return the line of a row."""
+        return self.parsed.position(self.kept[row][0]).line
 
     @cached_property
     def first(self) -> tuple[tuple[str, ...], ...]:

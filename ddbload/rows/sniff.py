@@ -130,10 +130,16 @@ def sniff(
     table = sample.table(reading.delimiter, Marks(reading.quote, reading.escape, reading.comment))
     if doubt or table is None or not reading.header:
         return _guessed(judged)
-    first = sum(line <= reading.skip_lines for line in table.lines)
-    rows, lines = table.rows[first:], table.lines[first:]
-    apart = [n for n, line in enumerate(lines) if n and not sample.lines[line - 2].strip()]
-    odd = odd_rows(rows, [skipped + n for n in lines], apart=apart, whole=table.whole)
+    first = sum(line <= reading.skip_lines for line in table.lines) if reading.skip_lines else 0
+    apart: list[int] = []
+    if reading.width == 1 and b"" in sample.lines:
+        lines = enumerate(table.lines[first:])
+        apart = [n for n, line in lines if n and not sample.lines[line - 2]]
+    odd = odd_rows(
+        *(table.rows[first:], lambda n: skipped + table.line(first + n)),
+        apart=apart,
+        whole=table.whole,
+    )
     return replace(_guessed(judged), warnings=tuple(odd))
 
 
