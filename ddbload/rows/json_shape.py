@@ -128,16 +128,19 @@ def _cut_off_shape(text: str, whole: bool, keys: Collection[str]) -> str | None:
     data = text.encode(errors="replace")
     if scan_start(data, None)[0].names_tables:
         return CONTAINER
+    holds_rows = rows_begin(data, layouts.OBJECT)
+    if whole and "\n" not in text.rstrip(WHITE_SPACE):
+        # Any other single line is a bad row.
+        return CONTAINER if holds_rows else None
     if whole and _rows(text, whole, keys):
         # Bad lines among good ones.
         return None
     if text.startswith("["):
         return OTHERS if text[1:].strip(WHITE_SPACE) else OBJECTS
-    is_line = "\n" not in text.rstrip(WHITE_SPACE)
-    if (whole or not is_line) and rows_begin(data, layouts.OBJECT):
+    if holds_rows:
         return CONTAINER
-    # A single bad line, or an object that is longer than the sample.
-    return None if is_line else PRETTY
+    # The first line may be an object that is longer than the sample.
+    return PRETTY if "\n" in text else None
 
 
 def _broken_shape(text: str, whole: bool, keys: Collection[str]) -> str | None:
