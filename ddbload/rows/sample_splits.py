@@ -166,9 +166,13 @@ class SampleTable:
 class TextSample:
     """First rows of a text file, split in any dialect on demand."""
 
-    def __init__(self, data: bytes, whole: bool, dialect: Dialect) -> None:
-        """`whole`: the data is the whole file."""
+    def __init__(
+        self, data: bytes, whole: bool, dialect: Dialect, *, several: bool = False
+    ) -> None:
+        """`whole`: the data is the whole file. `several`: other files are read as this one."""
         self.data, self.whole, self.dialect = data, whole, dialect
+        self.is_all = whole and not several
+        """True if no other rows are read in this dialect."""
         self._tables: dict[tuple[str, Marks], SampleTable | None] = {}
 
     @cached_property

@@ -78,6 +78,7 @@ def sniff(
     dialect: Dialect | None = None,
     format_: str | None = None,
     skipped: int = 0,
+    several: bool = False,
 ) -> GuessedFormat:
     """Guess a file's format from its first bytes, decompressed and without skipped lines.
 
@@ -91,6 +92,7 @@ def sniff(
         dialect: Known parts of the dialect; its delimiter is ignored.
         format_: csv or tsv if only the delimiter is unknown.
         skipped: Lines before `start`.
+        several: True if other files are read as this one.
 
     Raises `UnsupportedFormat` for a value of JSON above rows of other text.
     """
@@ -112,7 +114,7 @@ def sniff(
             usual = None
     preferred = "," if usual is None or usual[1] is None else usual[1]
     keys = frozenset(wanted if header else ())
-    sample = TextSample(data, whole, dialect or Dialect())
+    sample = TextSample(data, whole, dialect or Dialect(), several=several)
     dump, is_certain = _judge_dump(sample, keys, header=header, count=count) or (None, False)
     if dump is not None and is_certain:
         return _guessed(dump)
@@ -153,7 +155,7 @@ def _judge_dump(
     """Judge a dump of a database, and return if it certainly is one; None for other text."""
     if sample.marks[:2] != (Dialect().quote, None):
         return None
-    found = dump_program(sample.data, whole=sample.whole)
+    found = dump_program(sample.data, whole=sample.is_all)
     if found is None:
         return None
     program, is_certain = found

@@ -240,7 +240,7 @@ class TableReadings:
         if start and (fit < 0.75 or any(n is None or filled(n) > half for n in rows[:start])):
             return False
         if marks.escape != usual.escape:
-            return self._sample.whole and not re.search(rb'\\[^"\\]', self._data)
+            return self._sample.is_all and not re.search(rb'\\[^"\\]', self._data)
         if marks.quote == usual.quote:
             return self._comments_are_clear(table)
         if marks.quote is None:
@@ -269,7 +269,7 @@ class TableReadings:
         mark = table.marks.comment or ""
         plain = self._sample.table(table.delimiter, table.marks._replace(comment=None))
         rest = self._sample.lines[plain.lines[-1] if plain else 0 :]
-        is_seen = self._sample.whole and not any(n.startswith(mark.encode()) for n in rest)
+        is_seen = self._sample.is_all and not any(n.startswith(mark.encode()) for n in rest)
         return not is_seen and mark != self._sample.bare_comment
 
     def _at_top(self, table: SampleTable, reading: Reading) -> Reading:

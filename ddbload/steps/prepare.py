@@ -165,7 +165,7 @@ def _inspect_first_object(
     keys = wanted_columns(checked, column_changes(payload.mapping))
     for raw in objects:
         with prefix_errors_with_object_name(raw, several=several):
-            detected = detect_format(raw, payload.source, keys)
+            detected = detect_format(raw, payload.source, keys, several=several)
             if detected.source.layout == OBJECT and table.keys:
                 named = replace(detected.source, to_table=table.name)
                 detected = replace(detected, source=named)
@@ -350,10 +350,13 @@ class DetectedFormat:
         }
 
 
-def detect_format(raw: ByteSource, source: Source, wanted: Collection[str]) -> DetectedFormat:
+def detect_format(
+    raw: ByteSource, source: Source, wanted: Collection[str], *, several: bool = False
+) -> DetectedFormat:
     """Replace each `auto` of a source, by its first object.
 
-    `wanted`: columns that the table's keys are made from. Raises errors of reading.
+    `wanted`: columns that the table's keys are made from. `several`: there are other objects.
+    Raises errors of reading.
     """
     plain = replace(source, compression=compression_in(raw, source))
     if source.format in (AUTO, PARQUET) and first_bytes(raw).startswith(PARQUET_SIGNATURE):
@@ -380,6 +383,7 @@ def detect_format(raw: ByteSource, source: Source, wanted: Collection[str]) -> D
         ),
         format_=None if source.format == AUTO else source.format,
         skipped=source.skip_lines,
+        several=several,
     )
     source = replace(plain, format=guess.format, delimiter=",")
     if guess.reading is not None:

@@ -108,3 +108,10 @@ def test_detected_dialect_adds_its_null_to_those_given(tmp_path: Path, markers: 
         {"id": {"S": "1"}, "name": {"S": "Ann"}},
         {"id": {"S": "2"}, **name, "text": {"S": "one\n-"}},
     ]
+
+
+def test_objects_that_were_not_seen_may_have_other_backslashes(tmp_path: Path) -> None:
+    for name, path in (("a", "x"), ("b", "C:\\new")):
+        (tmp_path / name).write_text(HEAD + f"2\tBo\t{path}\n")
+    found = Conversion(str(tmp_path) + "/", None, source=GUESSED).run()
+    assert [item["text"]["S"] for item in found.items] == ["\\N", "x", "\\N", "C:\\new"]
