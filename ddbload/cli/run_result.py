@@ -291,6 +291,7 @@ def source_format(record: RunRecord) -> str:
     words = [LAYOUT_NAMES.get(source.layout, "%s") % source.format]
     if source.kind.has_columns:
         delimiter = source.delimiter
+        words += [] if source.dialect is None else [f"text of {source.dialect}"]
         words.append(f"{_DELIMITER_NAMES.get(delimiter, repr(delimiter))} between fields")
         if source.quote != '"':
             words.append("without quotes" if source.quote is None else f"quotes {source.quote}")

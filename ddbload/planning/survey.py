@@ -64,7 +64,7 @@ class Survey:
         self.documents: dict[str, Counter[str]] = {}
         """Count of each type of each attribute of documents, in order of appearance."""
         self.keys = KeyCounter()
-        self._record = record
+        self._record, self._infers = record, record.payload.infer_types
         self._measure = Measure(record, indexes)
         self.layout = self._measure.layout
         signs = record.payload.source.number_signs
@@ -186,6 +186,9 @@ class Survey:
         guess, types = self.columns.get(name), self.documents.get(name)
         if guess is not None:
             kind, why = guess.inferred()
+            if kind == "N" and guess.proposed == "S" and not self._infers:
+                why = "numbers that DynamoDB would return in another spelling; declare N"
+                kind = "S"
             examples = [text.encode("latin-1").decode(errors="replace") for text in guess.examples]
             filled, empty, longest = guess.filled, guess.empty, guess.longest
         elif types is not None:

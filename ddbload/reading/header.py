@@ -38,7 +38,6 @@ from ddbload.rows.json_shape import (
     OTHERS,
     begins_as_lines,
     is_undecided,
-    jq_advice,
     json_layout,
     shape_of_json,
     sniff_framed,
@@ -278,10 +277,10 @@ def _refuse_other_json(file: DecodedSource, start: Cursor, keys: Collection[str]
                 f'{place}, and a row is an object, such as {{"id": 1}}: write it as objects, or as'
                 " CSV"
             )
-        alone = "import it by itself, or " if shape in LAYOUT_OF else ""
+        jq = "convert it: jq -c . FILE > FILE.jsonl (jq 1.7 or newer: older ones round numbers)"
         raise UnsupportedFormat(
             f"{place}, and JSON is read here with one object on each line;"
-            f" {alone}{jq_advice(shape)}"
+            f" {_APART if shape in LAYOUT_OF else jq}"
         )
 
 

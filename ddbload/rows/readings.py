@@ -22,6 +22,8 @@ class Reading:
     quote: str | None = Dialect().quote
     escape: str | None = None
     comment: str | None = None
+    dialect: str | None = None
+    """Name of the dialect that gives delimiter, quote and escape."""
     skip_lines: int = 0
     header: bool = True
     columns: tuple[str, ...] | None = None
@@ -39,6 +41,7 @@ class Reading:
         """Return the source with this dialect. Readings that name columns are never applied."""
         return replace(
             source,
+            dialect=self.dialect,
             delimiter=self.delimiter,
             quote=self.quote,
             escape=self.escape,
@@ -57,8 +60,10 @@ class Reading:
         words = ["--delimiter", {"\t": "tab", " ": "space"}.get(self.delimiter, self.delimiter)]
         if self.quote != Dialect().quote:
             words += ["--quote", self.quote or "none"]
-        for name, value in (("--escape", self.escape), ("--comment", self.comment)):
-            words += [] if value is None else [name, value]
+        words += [] if self.escape is None else ["--escape", self.escape]
+        if self.dialect is not None:
+            words = ["--dialect", self.dialect]
+        words += [] if self.comment is None else ["--comment", self.comment]
         if self.skip_lines + skipped:
             words += ["--skip-lines", str(self.skip_lines + skipped)]
         if self.columns is not None:
@@ -137,6 +142,8 @@ class GuessedFormat:
     """Reason for people. Of the file it quotes only names of key columns."""
     doubt: Doubt | None = None
     """Other readings, if the reading is not clear; else None."""
+    warnings: tuple[str, ...] = ()
+    """Warnings of rows that may be none."""
 
     @property
     def delimiter(self) -> str | None:

@@ -268,9 +268,7 @@ def resolve_types(
         return settled
     typed = {*declared, *(key.name for key in (*table.keys, *table.index_keys))}
     numbers = [
-        name
-        for name, guess in guesses.items()
-        if name not in typed and guess.looks("exact") and guess.inferred().type == "N"
+        name for name, guess in guesses.items() if name not in typed and guess.proposed == "N"
     ]
     return settled._replace(numbers=tuple(numbers))
 
