@@ -270,6 +270,8 @@ class BatchEncoder:
         is_measured = self._joins_text and columns.longest is None
         sizes = None
         if not is_measured or max(map(len, puts), default=0) > WRITE_UNIT_BYTES:
+            # A number takes a byte more than its text at most.
+            extra += [[1] * columns.height for each in columns.around if each is not None]
             sizes = self._sizes(columns, extra, odd, WRITE_UNIT_BYTES - self._names_bytes)
         encoded = EncodedRows(
             puts,
@@ -326,7 +328,10 @@ class BatchEncoder:
             if most is not None and (longest is None or longest > most):
                 odd.update(row for row, cell in enumerate(column) if len(cell) > most)
             identities[place] = column
-            if kind in CELL_ENCODERS:
+            known = columns.around[place] if columns.around else None
+            if known is not None:
+                encoded, (before, after) = column, known
+            elif kind in CELL_ENCODERS:
                 encode = CELL_ENCODERS[kind]
                 encoded, before, after = encode(column, odd, plain=columns.plain, short=short)
                 if kind == "N" and place in self._keys:

@@ -32,6 +32,7 @@ from ddbload.items.item_requests import NO_NEEDS, Item, Joiner, joiner_for
 from ddbload.items.mongo_json import mongo_line
 from ddbload.items.row_attributes import ItemLayout, item_layout
 from ddbload.items.row_filter import FILTERED, row_filter
+from ddbload.items.value_rows import ValueRows
 from ddbload.rows.blocks import (
     WHITE_SPACE,
     Block,
@@ -246,9 +247,15 @@ class DocumentEncoder(RowEncoder):
         self._builder = DocumentBuilder(rules)
         self._started = rules.started
         self._rows = JsonRows(self._builder, self.joiner)
+        self._values = ValueRows(self._builder, self.joiner)
 
     def read(self, block: Block) -> tuple[RowPositions, EncodedRows]:
         """Return the positions of a block's rows, and the request for each."""
+        if block.values is not None:
+            places = RowPositions(block, self.ends, block.line_ends or 0)
+            found = self._values.encode(block.values, places)
+            if found is not None:
+                return places, found
         lines = _lines(block.data)
         places = RowPositions(block, self.ends, len(lines))
         encoded = EncodedRows([], [], None, 0)

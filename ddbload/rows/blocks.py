@@ -11,7 +11,7 @@ import io
 import re
 import sys
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from itertools import accumulate, pairwise
 from typing import AnyStr, ClassVar
@@ -160,6 +160,24 @@ BLOCK_BYTES = 1024 * 1024
 
 
 @dataclass(frozen=True, slots=True)
+class Values:
+    """Values of rows that all have the same attributes."""
+
+    names: tuple[str, ...]
+    kinds: tuple[str, ...]
+    """Type of each attribute's values; empty if each value is to be checked."""
+    columns: Callable[[], list[tuple[Sequence[str], str, str]]]
+    """Function that reads the values: for each attribute the text of every value in octets, empty
+    for null, and the JSON before and after each. Raises `UnicodeDecodeError`."""
+
+
+class RowBytes(bytes):
+    """Whole rows, each with a line end, and the values that they were made of."""
+
+    values: Values | None = None
+
+
+@dataclass(frozen=True, slots=True)
 class Block:
     """Whole rows of a source. Only the source's last row may lack a line end."""
 
@@ -169,6 +187,8 @@ class Block:
     """False for the source's last block if its last row has no line end."""
     line_ends: int | None = field(default=None, compare=False, repr=False)
     """Number of line ends in the data; None to count them when the block is made."""
+    values: Values | None = field(default=None, compare=False, repr=False)
+    """Values of the rows, if they were read before the rows were written as text."""
     end: Cursor = field(init=False, compare=False, repr=False)
     """Position after the block, at which the next row begins."""
 
@@ -220,7 +240,8 @@ class BlockSplitter:
         if not taken:
             return None
         rows = data[:taken]
-        block = Block(rows, self.at, complete == taken, self._ends.count_lines(rows))
+        values = piece.values if isinstance(piece, RowBytes) and len(rows) == len(piece) else None
+        block = Block(rows, self.at, complete == taken, self._ends.count_lines(rows), values)
         self.at = block.end
         return block
 

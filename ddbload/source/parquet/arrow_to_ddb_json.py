@@ -10,7 +10,7 @@ import binascii
 import datetime as dt
 import struct
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from itertools import pairwise, repeat
+from itertools import repeat
 from json.encoder import encode_basestring
 from typing import Any
 
@@ -20,263 +20,292 @@ import pyarrow.compute as pc  # type: ignore[import-untyped]
 from pyarrow import types as kinds
 
 from ddbload.dynamodb.attribute_values import NOT_A_DATE, NOT_A_TIME
+from ddbload.rows.blocks import RowBytes, Values
+from ddbload.rows.columns import JSON_ESCAPED, to_octets
 
 _NULL = '{"NULL":true}'
 _EPOCH = dt.date(1970, 1, 1).toordinal()
-# First days of the years 1 and 10000, counted from 1970-01-01.
-_FIRST_DAY, _DAY_AFTER_LAST = dt.date.min.toordinal() - _EPOCH, dt.date.max.toordinal() + 1 - _EPOCH
+# First and last days of the years 1 to 9999, counted from 1970-01-01.
+_FIRST_DAY, _LAST_DAY = dt.date.min.toordinal() - _EPOCH, dt.date.max.toordinal() - _EPOCH
 # Julian day of 1970-01-01.
 _JULIAN_EPOCH = 2_440_588
-_DIGITS = {"s": 0, "ms": 3, "us": 6, "ns": 9}
-_UNITS = {digits: unit for unit, digits in _DIGITS.items()}
-
+_UNITS = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
+_DAY_SECONDS = 86_400
+_PLAIN = bytes(set(range(256)) - set(JSON_ESCAPED))
+# Bytes of text that are looked at together.
+_SCAN_BYTES = 64 * 1024
 
 Leaves = Iterator[bool]
 """For each leaf column of the file, in order: whether it is INT96."""
+Texts = tuple[str, Any]
+"""Type of an array's values, and an array of the text between `_AROUND` of each, null for null. The
+type is empty if values may differ in type: then each text is the whole JSON of its value."""
+_AROUND = {"": ("", ""), "BOOL": ('{"BOOL":', "}")}
+_AROUND.update({kind: (f'{{"{kind}":"', '"}') for kind in ("S", "N", "B")})
 
 
-def lines(batch: Any, int96: Iterable[bool]) -> bytes:
-    """Encode a record batch as lines, one `{"Item": {...}}` per row.
+def rows_of_batch(batch: Any, int96: Iterable[bool], most_bytes: int) -> Iterator[RowBytes]:
+    """Encode a record batch as lines, one `{"Item": {...}}` per row, of about `most_bytes` each.
 
     `int96`: for each leaf column of the file, whether it is INT96.
 
     Text that is not UTF-8 stays unchanged. Raises `NotImplementedError` for a column of unknown
     type.
     """
-    names = [encode_basestring(name).replace("%", "%%") for name in batch.schema.names]
-    template = '{"Item":{' + ",".join(f"{name}:%s" for name in names) + "}}\n"
-    leaves = iter(int96)
-    columns = [values(column, leaves) for column in batch.columns]
-    rows: Iterable[tuple[str, ...]] = (
-        zip(*columns, strict=True) if columns else [()] * batch.num_rows
-    )
-    return "".join([template % row for row in rows]).encode("utf-8", "surrogateescape")
+    names, leaves = tuple(batch.schema.names), iter(int96)
+    columns = [_encode(column, leaves) for column in batch.columns]
+    texts = _object(names, columns, '{"Item":{', "}}\n", batch.num_rows)
+    size = pc.sum(pc.binary_length(texts)).as_py() or 0
+    rows = max(1, batch.num_rows * most_bytes // max(1, size))
+    found = tuple(kind for kind, _ in columns)
+    for first in range(0, batch.num_rows, rows):
+        data = RowBytes(_bytes(texts.slice(first, rows)))
+        part = [(kind, text.slice(first, rows)) for kind, text in columns]
+        data.values = Values(names, found, lambda part=part: list(map(_cells, part)))
+        yield data
 
 
-def values(array: Any, int96: Leaves = repeat(False)) -> list[str]:  # noqa: B008 - has no state
-    """Encode each element of an array as the JSON of an attribute value.
+def _cells(column: Texts) -> tuple[Sequence[str], str, str]:
+    """Return texts of a column in octets, empty for null, and the JSON around each."""
+    kind, texts = column
+    before, after = _AROUND[kind]
+    cells = () if texts.null_count else texts.to_pylist()
+    if not all(cells) or texts.null_count:
+        # Beside null, an empty text is not empty.
+        cells, before, after = _join(before, texts, after).fill_null("").to_pylist(), "", ""
+    return cells if "".join(cells).isascii() else list(map(to_octets, cells)), before, after
+
+
+def values(array: Any, int96: Leaves = repeat(False)) -> Any:  # noqa: B008 - has no state
+    """Return an array of the JSON of each element as an attribute value.
 
     Consumes an element of `int96` for each of the array's leaf columns.
     """
+    return _whole(_encode(array, int96))
+
+
+def _whole(column: Texts) -> Any:
+    kind, texts = column
+    before, after = _AROUND[kind]
+    return (_join(before, texts, after) if kind else texts).fill_null(_NULL)
+
+
+def _join(*texts: Any, null: str | None = None) -> Any:
+    handling = "emit_null" if null is None else "replace"
+    return pc.binary_join_element_wise(
+        *texts, "", null_handling=handling, null_replacement=null or ""
+    )
+
+
+def _bytes(texts: Any) -> bytes:
+    """Return the bytes of an array of texts without nulls."""
+    first, *_, last = pa.Array.from_buffers(
+        pa.int32(), len(texts) + 1, [None, texts.buffers()[1]], offset=texts.offset
+    ).take(pa.array([0, 0, len(texts)])).to_pylist()
+    return bytes(texts.buffers()[2].slice(first, last - first))
+
+
+def _encode(array: Any, int96: Leaves) -> Texts:
     kind = array.type
     if kinds.is_dictionary(kind):
-        return values(array.dictionary_decode(), int96)
+        return _encode(array.dictionary_decode(), int96)
     if isinstance(kind, pa.BaseExtensionType) and kind.extension_name != "arrow.uuid":
-        return values(array.storage, int96)
-    for convert_nested, tests in _NESTED:
+        return _encode(array.storage, int96)
+    for encode_nested, tests in _NESTED:
         if any(test(kind) for test in tests):
-            return convert_nested(array, int96)
+            return "", encode_nested(array, int96)
     if next(int96):
         return _old_timestamps(array)
-    for convert, tests in _KINDS:
+    for encode, tests in _KINDS:
         if any(test(kind) for test in tests):
-            return convert(array)
+            return encode(array)
     raise NotImplementedError(f"a column of type {kind}")
 
 
-def _uuids(array: Any) -> list[str]:
-    texts = (None if raw is None else raw.hex() for raw in array.storage.to_pylist())
-    return [
-        _NULL if x is None else f'{{"S":"{x[:8]}-{x[8:12]}-{x[12:16]}-{x[16:20]}-{x[20:]}"}}'
-        for x in texts
-    ]
+def _uuids(array: Any) -> Texts:
+    texts = [None if raw is None else raw.hex() for raw in array.storage.to_pylist()]
+    return "S", pa.array(
+        [x and f"{x[:8]}-{x[8:12]}-{x[12:16]}-{x[16:20]}-{x[20:]}" for x in texts], pa.string()
+    )
 
 
-def _booleans(array: Any) -> list[str]:
-    written = {None: _NULL, True: '{"BOOL":true}', False: '{"BOOL":false}'}
-    return [written[value] for value in array.to_pylist()]
-
-
-def _numbers(array: Any) -> list[str]:
+def _numbers(array: Any) -> Texts:
     # Arrow prints floats with the fewest digits that round-trip, and decimals with all digits.
-    texts = array.cast(pa.string()).to_pylist()
-    return [_NULL if text is None else f'{{"N":"{text}"}}' for text in texts]
+    return "N", array.cast(pa.string())
 
 
-def _texts(array: Any) -> list[str]:
-    try:
-        found = array.to_pylist()
-    except UnicodeDecodeError:
-        large = kinds.is_large_string(array.type)
-        raw = array.cast(pa.large_binary() if large else pa.binary()).to_pylist()
-        found = [None if x is None else x.decode("utf-8", "surrogateescape") for x in raw]
-    return [_NULL if text is None else f'{{"S":{encode_basestring(text)}}}' for text in found]
+def _texts(array: Any) -> Texts:
+    if not kinds.is_string(array.type):
+        array = array.cast(pa.string())
+    data = memoryview(array.buffers()[2] or b"")
+    found: set[int] = set()
+    for start in range(0, len(data), _SCAN_BYTES):
+        found.update(bytes(data[start : start + _SCAN_BYTES]).translate(None, _PLAIN))
+    for byte in sorted(found, key=lambda byte: byte != ord("\\")):
+        # The backslash comes first.
+        array = pc.replace_substring(array, chr(byte), encode_basestring(chr(byte))[1:-1])
+    return "S", array
 
 
-def _binaries(array: Any) -> list[str]:
+def _binaries(array: Any) -> Texts:
     encode = binascii.b2a_base64
-    return [
-        _NULL if raw is None else f'{{"B":"{encode(raw, newline=False).decode()}"}}'
-        for raw in array.to_pylist()
-    ]
+    return "B", pa.array(
+        [None if raw is None else encode(raw, newline=False) for raw in array.to_pylist()],
+        pa.binary(),
+    ).cast(pa.string())
 
 
-def _dates(array: Any) -> list[str]:
+def _dates(array: Any) -> Texts:
     if kinds.is_date32(array.type):
-        days = array.view(pa.int32()).to_pylist()
+        days = array.view(pa.int32()).cast(pa.int64())
     else:
         milliseconds = array.view(pa.int64()).to_pylist()
-        days = [None if one is None else one // 86_400_000 for one in milliseconds]
-    return _within(days, _FIRST_DAY, _DAY_AFTER_LAST, _date, (NOT_A_DATE, "days"))
+        days = pa.array([x and x // (_DAY_SECONDS * 1000) for x in milliseconds], pa.int64())
+    return _within(days, _FIRST_DAY, _LAST_DAY, _date_texts, NOT_A_DATE, "days")
 
 
-def _times(array: Any) -> list[str]:
-    digits = _DIGITS[array.type.unit]
-    a_day = 86_400 * 10**digits
-    whole = pa.int32() if kinds.is_time32(array.type) else pa.int64()
-    counts, unit = array.view(whole).to_pylist(), array.type.unit
-    return _within(counts, 0, a_day, lambda one: _time(one, digits), (NOT_A_TIME, unit))
+def _times(array: Any) -> Texts:
+    kind, unit = array.type, array.type.unit
+    whole = pa.int32() if kinds.is_time32(kind) else pa.int64()
+    counts = array.view(whole).cast(pa.int64())
+
+    def texts(counts: Any) -> Any:
+        return counts.cast(whole).view(kind).cast(pa.string())
+
+    return _within(counts, 0, _DAY_SECONDS * _UNITS[unit] - 1, texts, NOT_A_TIME, unit)
 
 
-def _timestamps(array: Any) -> list[str]:
-    digits = _DIGITS[array.type.unit]
-    counts = array.view(pa.int64()).to_pylist()
-    return _instants(counts, digits, "" if array.type.tz is None else "Z")
-
-
-def _old_timestamps(array: Any) -> list[str]:
-    """Encode INT96 values: nanoseconds of a day in 8 bytes, then the Julian day in 4."""
-    parts = (None if raw is None else struct.unpack("<qi", raw) for raw in array.to_pylist())
-    a_day = 86_400 * 10**9
-    counts = [
-        None if part is None else (part[1] - _JULIAN_EPOCH) * a_day + part[0] for part in parts
-    ]
-    return _instants(counts, _DIGITS["ns"], "")
-
-
-def _instants(counts: Iterable[int | None], digits: int, zone: str) -> list[str]:
+def _timestamps(array: Any) -> Texts:
     """Encode times since 1970 as ISO 8601, with all digits of their unit so that they sort."""
-    a_day = 86_400 * 10**digits
+    unit, zone = array.type.unit, "" if array.type.tz is None else "Z"
+    a_day = _DAY_SECONDS * _UNITS[unit]
 
-    def write(one: int) -> str:
-        day, rest = divmod(one, a_day)
-        return f"{_date(day)}T{_time(rest, digits)}{zone}"
+    def texts(counts: Any) -> Any:
+        made = pc.binary_replace_slice(counts.view(pa.timestamp(unit)).cast(pa.string()), 10, 11, "T")
+        return _join(made, zone) if zone else made
 
-    first, after = _FIRST_DAY * a_day, _DAY_AFTER_LAST * a_day
-    return _within(counts, first, after, write, (NOT_A_DATE, _UNITS[digits]))
+    first, last = max(-(2**63), _FIRST_DAY * a_day), min(2**63, (_LAST_DAY + 1) * a_day) - 1
+    return _within(array.view(pa.int64()), first, last, texts, NOT_A_DATE, unit)
+
+
+def _old_timestamps(array: Any) -> Texts:
+    """Encode INT96 values: nanoseconds of a day in 8 bytes, then the Julian day in 4."""
+    parts = [None if raw is None else struct.unpack("<qi", raw) for raw in array.to_pylist()]
+    a_day = _DAY_SECONDS * _UNITS["ns"]
+    counts = [x and (x[1] - _JULIAN_EPOCH) * a_day + x[0] for x in parts]
+    days = pa.array([None if x is None else x // a_day for x in counts], pa.int64())
+    times = pa.array([None if x is None else x % a_day for x in counts], pa.time64("ns"))
+
+    def texts(days: Any) -> Any:
+        return _join(_date_texts(days), "T", times.cast(pa.string()))
+
+    shown = pa.array([None if x is None else str(x) for x in counts], pa.string())
+    return _within(days, _FIRST_DAY, _LAST_DAY, texts, NOT_A_DATE, "ns", shown)
+
+
+def _date_texts(days: Any) -> Any:
+    return days.cast(pa.int32()).view(pa.date32()).cast(pa.string())
 
 
 def _within(
-    counts: Iterable[int | None],
+    counts: Any,
     first: int,
-    after: int,
-    write: Callable[[int], str],
-    otherwise: tuple[str, str],
-) -> list[str]:
-    """Encode dates or times from `first` to before `after` as text.
+    last: int,
+    write: Callable[[Any], Any],
+    kind: str,
+    unit: str,
+    shown: Any = None,
+) -> Texts:
+    """Encode dates or times from `first` to `last` as text by `write`.
 
-    Values outside become placeholders with the raw number, which the reject shows. `otherwise`:
-    type and unit in the placeholder.
+    Values outside become placeholders of this type with the raw number, which the reject shows.
     """
-    kind, unit = otherwise
-    made = []
-    for one in counts:
-        if one is None:
-            made.append(_NULL)
-        elif first <= one < after:
-            made.append(f'{{"S":"{write(one)}"}}')
-        else:
-            made.append(f'{{"{kind}":"{one} {unit}"}}')
-    return made
+    is_good = pc.and_(pc.greater_equal(counts, first), pc.less_equal(counts, last))
+    if pc.all(is_good).as_py() is not False:
+        return "S", write(counts)
+    good = _join(_AROUND["S"][0], write(pc.if_else(is_good, counts, 0)), _AROUND["S"][1])
+    number = counts.cast(pa.string()) if shown is None else shown
+    return "", pc.if_else(is_good, good, _join(f'{{"{kind}":"', number, f' {unit}"}}'))
 
 
-def _lists(array: Any, int96: Leaves) -> list[str]:
-    if kinds.is_fixed_size_list(array.type):
-        array = array.cast(pa.list_(array.type.value_type))
-    offsets = array.offsets.to_pylist()
-    first = offsets[0]
-    elements = values(array.values.slice(first, offsets[-1] - first), int96)
-    return _joined(array, offsets, elements, '{"L":[', "]}")
+def _lists(array: Any, int96: Leaves) -> Any:
+    array = array.cast(pa.list_(array.type.value_field))
+    first, last = array.offsets[0].as_py(), array.offsets[-1].as_py()
+    elements = values(array.values.slice(first, last - first), int96)
+    return _joined(array, elements, '{"L":[', "]}")
 
 
-def _structs(array: Any, int96: Leaves) -> list[str]:
-    names = [encode_basestring(array.type.field(n).name) for n in range(array.type.num_fields)]
-    template = '{"M":{' + ",".join(f"{name.replace('%', '%%')}:%s" for name in names) + "}}"
-    columns = [values(column, int96) for column in array.flatten()]
-    rows: Iterable[tuple[str, ...]] = zip(*columns, strict=True) if columns else [()] * len(array)
-    return _with_nulls(array, [template % row for row in rows])
+def _structs(array: Any, int96: Leaves) -> Any:
+    names = [array.type.field(place).name for place in range(array.type.num_fields)]
+    columns = [_encode(column, int96) for column in array.flatten()]
+    return _valid(array, _object(names, columns, '{"M":{', "}}", len(array)))
 
 
-def _maps(array: Any, int96: Leaves) -> list[str]:
-    offsets = array.offsets.to_pylist()
-    first = offsets[0]
-    count = offsets[-1] - first
-    keys = _names(array.keys.slice(first, count), int96)
-    elements = values(array.items.slice(first, count), int96)
-    members = [
-        f"{key}:{element}" if key[0] == '"' else f'"{NOT_A_TIME}":{key}'
-        for key, element in zip(keys, elements, strict=True)
-    ]
-    return _joined(array, offsets, members, '{"M":{', "}}")
-
-
-def _joined(
-    array: Any, offsets: Sequence[int], elements: list[str], before: str, after: str
-) -> list[str]:
-    """Join the elements of each list or map. `offsets` are relative to the first offset."""
-    first = offsets[0]
-    made = [
-        f"{before}{','.join(elements[begin - first : end - first])}{after}"
-        for begin, end in pairwise(offsets)
-    ]
-    return _with_nulls(array, made)
-
-
-def _names(keys: Any, int96: Leaves) -> list[str]:
-    """Encode the keys of maps as JSON strings, taken from their attribute values."""
-    if kinds.is_boolean(keys.type):
-        next(int96)
-        return ['"true"' if key else '"false"' for key in keys.to_pylist()]
-    found = values(keys, int96)
-    if any(not key.startswith(_MAP_KEYS) for key in found):
-        raise NotImplementedError(f"a map with keys of type {keys.type}")
+def _maps(array: Any, int96: Leaves) -> Any:
+    first, last = array.offsets[0].as_py(), array.offsets[-1].as_py()
+    kind, keys = _encode(array.keys.slice(first, last - first), int96)
+    elements = values(array.items.slice(first, last - first), int96)
+    if kind:
+        return _joined(array, _join('"', keys, '":', elements), '{"M":{', "}}")
+    names = keys.fill_null(_NULL).to_pylist()
+    if any(not name.startswith(_MAP_KEYS) for name in names):
+        raise NotImplementedError(f"a map with keys of type {array.type.key_type}")
     # Keep a placeholder unchanged, so that the row is rejected.
-    return [key if key.startswith(_NO_TIMES) else key[len('{"S":') : -1] for key in found]
+    members = [
+        f"{name[5:-1]}:{element}" if name.startswith(_MAP_KEYS[0]) else f'"{NOT_A_TIME}":{name}'
+        for name, element in zip(names, elements.to_pylist(), strict=True)
+    ]
+    return _joined(array, pa.array(members, pa.string()), '{"M":{', "}}")
 
 
-_NO_TIMES = (f'{{"{NOT_A_DATE}":', f'{{"{NOT_A_TIME}":')
-_MAP_KEYS = ('{"S":"', '{"N":"', '{"B":"', *_NO_TIMES)
+_MAP_KEYS = ('{"S":"', f'{{"{NOT_A_DATE}":', f'{{"{NOT_A_TIME}":')
 
 
-def _with_nulls(array: Any, made: list[str]) -> list[str]:
-    if not array.null_count:
-        return made
-    nulls = array.is_null().to_pylist()
-    return [_NULL if null else one for null, one in zip(nulls, made, strict=True)]
+def _joined(array: Any, elements: Any, before: str, after: str) -> Any:
+    """Join the elements of each list or map."""
+    offsets = pc.subtract(array.offsets, array.offsets[0])
+    joined = pc.binary_join(pa.ListArray.from_arrays(offsets, elements), ",")
+    return _valid(array, _join(before, joined, after))
 
 
-def _date(day: int) -> str:
-    """Format a day, counted from 1970-01-01, in the years 1 to 9999 as ISO 8601."""
-    return dt.date.fromordinal(day + _EPOCH).isoformat()
+def _valid(array: Any, texts: Any) -> Any:
+    return pc.if_else(array.is_valid(), texts, None) if array.null_count else texts
 
 
-def _time(count: int, digits: int) -> str:
-    seconds, fraction = divmod(count, 10**digits)
-    minutes, second = divmod(seconds, 60)
-    hour, minute = divmod(minutes, 60)
-    text = f"{hour:02d}:{minute:02d}:{second:02d}"
-    return f"{text}.{fraction:0{digits}d}" if digits else text
+def _object(
+    names: Sequence[str], columns: Sequence[Texts], begin: str, end: str, count: int
+) -> Any:
+    """Return the JSON of objects with these members."""
+    parts: list[Any] = []
+    for name, (kind, texts) in zip(names, columns, strict=True):
+        before, after = ("", "") if texts.null_count else _AROUND[kind]
+        whole = _whole((kind, texts)) if texts.null_count else texts
+        parts += [f"{begin}{encode_basestring(name)}:{before}", whole]
+        begin = f"{after},"
+    if not parts:
+        return pa.array([begin + end] * count, pa.string())
+    return _join(*parts, begin[:-1] + end)
 
 
 # Functions that encode arrays, each with the tests of the types that it encodes.
 _Tests = tuple[Callable[[Any], bool], ...]
-_NESTED: Sequence[tuple[Callable[[Any, Leaves], list[str]], _Tests]] = (
+_NESTED: Sequence[tuple[Callable[[Any, Leaves], Any], _Tests]] = (
     (_maps, (kinds.is_map,)),
     (_lists, (kinds.is_list, kinds.is_large_list, kinds.is_fixed_size_list)),
     (_structs, (kinds.is_struct,)),
 )
 _TEXTS: _Tests = (kinds.is_string, kinds.is_large_string, kinds.is_string_view)
 _BINARIES: _Tests = (kinds.is_binary, kinds.is_large_binary, kinds.is_binary_view)
-_KINDS: Sequence[tuple[Callable[[Any], list[str]], _Tests]] = (
+_KINDS: Sequence[tuple[Callable[[Any], Texts], _Tests]] = (
     (_texts, _TEXTS),
     (_numbers, (kinds.is_integer, kinds.is_floating, kinds.is_decimal)),
-    (_booleans, (kinds.is_boolean,)),
+    (lambda array: ("BOOL", array.cast(pa.string())), (kinds.is_boolean,)),
     (_timestamps, (kinds.is_timestamp,)),
     (_dates, (kinds.is_date,)),
     (_times, (kinds.is_time,)),
     (_binaries, (*_BINARIES, kinds.is_fixed_size_binary)),
     (lambda array: _numbers(array.view(pa.int64())), (kinds.is_duration,)),
-    (lambda array: [_NULL] * len(array), (kinds.is_null,)),
+    (lambda array: ("", pa.nulls(len(array), pa.string())), (kinds.is_null,)),
     (_uuids, (lambda kind: isinstance(kind, pa.BaseExtensionType),)),
 )
 

@@ -26,13 +26,14 @@ from ddbload.errors import (
     TooManyColumns,
     UnsupportedFormat,
 )
+from ddbload.rows.blocks import RowBytes
 from ddbload.source.decoding.compression import EXPANSION_ALLOWANCE_BYTES
 from ddbload.source.decoding.decoded_source import ByteSource, DecodedSource, slice_pieces
 from ddbload.source.parquet.arrow_to_ddb_json import (
     ROW_BYTES,
     decoded_size,
-    lines,
     longest_value,
+    rows_of_batch,
     slices,
 )
 from ddbload.source.parquet.parquet_bytes import (
@@ -55,7 +56,7 @@ _BATCH_ROWS = 4096
 _DENSE_BYTES = 16 * 1024 * 1024
 # Memory of the rows that are converted to JSON together, and the maximum for one row, which is far
 # above the size of an item.
-_JSON_BYTES = 16 * 1024 * 1024
+_JSON_BYTES = 8 * 1024 * 1024
 _MAX_ROW_MEMORY = 64 * 1024 * 1024
 # Number of rows accepted in any file, however small.
 _ALLOWED_ROWS = 1_000_000
@@ -154,7 +155,27 @@ class ParquetLines(DecodedSource):
 
         `end` None reads to the end. Lines before `start` are made and dropped.
         """
-        yield from slice_pieces(self._lines(), 0, start, end, piece_bytes, self.name)
+        pieces: Iterator[bytes] = self._lines(piece_bytes)
+        yield from slice_pieces(pieces, 0, start, end, piece_bytes, self.name)
+
+    def stream_rows(self, start: int, end: int | None, piece_bytes: int) -> Iterator[bytes]:
+        """Yield a range like `stream`: `RowBytes` of about `piece_bytes`, bytes where it cuts them.
+
+        Raises `SourceChanged` as `stream`.
+        """
+        position = 0
+        for rows in self._lines(piece_bytes):
+            after = position + len(rows)
+            if start <= position and (end is None or after <= end):
+                yield rows
+            elif after > start:
+                cut = bytes(rows)[max(0, start - position) : None if end is None else end - position]
+                if cut:
+                    yield cut
+            position = after
+            if end is not None and position >= end:
+                return
+        yield from slice_pieces(iter(()), position, start, end, piece_bytes, self.name)
 
     def close(self) -> None:
         """Close the file."""
@@ -243,10 +264,12 @@ class ParquetLines(DecodedSource):
                 _FOOTERS[version] = known
         return known
 
-    def _lines(self) -> Iterator[bytes]:
+    def _lines(self, piece_bytes: int) -> Iterator[RowBytes]:
         for group in range(self._first, self._after):
             for batch in self._batches(group):
-                yield self._call(lambda: lines(batch, self._footer[1]), group)  # noqa: B023 - used at once
+                pieces = rows_of_batch(batch, self._footer[1], piece_bytes)
+                while rows := self._call(lambda: next(pieces, None), group):  # noqa: B023 - used at once
+                    yield rows
 
     def _batches(self, group: int) -> Iterator[Any]:
         """Read a row group as record batches of bounded size."""
