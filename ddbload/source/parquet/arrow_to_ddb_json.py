@@ -10,6 +10,7 @@ import binascii
 import datetime as dt
 import struct
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import cache
 from itertools import repeat
 from json.encoder import encode_basestring
 from typing import Any
@@ -54,26 +55,37 @@ def rows_of_batch(batch: Any, int96: Iterable[bool], most_bytes: int) -> Iterato
     """
     names, leaves = tuple(batch.schema.names), iter(int96)
     columns = [_encode(column, leaves) for column in batch.columns]
+    found, columns = tuple(kind for kind, _ in columns), list(map(_closed, columns))
     texts = _object(names, columns, '{"Item":{', "}}\n", batch.num_rows)
+    read = cache(lambda: [(_cells(text), *_AROUND[kind]) for kind, text in columns])
     size = pc.sum(pc.binary_length(texts)).as_py() or 0
     rows = max(1, batch.num_rows * most_bytes // max(1, size))
-    found = tuple(kind for kind, _ in columns)
     for first in range(0, batch.num_rows, rows):
-        data = RowBytes(_bytes(texts.slice(first, rows)))
-        part = [(kind, text.slice(first, rows)) for kind, text in columns]
-        data.values = Values(names, found, lambda part=part: list(map(_cells, part)))
+        part = slice(first, first + rows)
+        data = RowBytes(_bytes(texts[part]))
+        data.values = Values(
+            names, found, lambda part=part: [(cells[part], *around) for cells, *around in read()]
+        )
         yield data
 
 
-def _cells(column: Texts) -> tuple[Sequence[str], str, str]:
-    """Return texts of a column in octets, empty for null, and the JSON around each."""
+def _closed(column: Texts) -> Texts:
+    """Return texts as whole values where some are null or empty: null differs from empty text."""
     kind, texts = column
-    before, after = _AROUND[kind]
-    cells = () if texts.null_count else texts.to_pylist()
-    if not all(cells) or texts.null_count:
-        # Beside null, an empty text is not empty.
-        cells, before, after = _join(before, texts, after).fill_null("").to_pylist(), "", ""
-    return cells if "".join(cells).isascii() else list(map(to_octets, cells)), before, after
+    if kind and (texts.null_count or pc.min(pc.binary_length(texts)).as_py() == 0):
+        return "", _join(_AROUND[kind][0], texts, _AROUND[kind][1])
+    return column
+
+
+def _cells(texts: Any) -> Sequence[str]:
+    """Return texts in octets, empty for null. Raises `UnicodeDecodeError`."""
+    if texts.null_count:
+        texts = texts.fill_null("")
+    cells = texts.to_pylist()
+    if "".join(cells).isascii():
+        return cells
+    # No JSON has a line end.
+    return str(_bytes(_join(texts, "\n")), "latin-1").split("\n")[:-1]
 
 
 def values(array: Any, int96: Leaves = repeat(False)) -> Any:  # noqa: B008 - has no state
@@ -277,14 +289,13 @@ def _object(
 ) -> Any:
     """Return the JSON of objects with these members."""
     parts: list[Any] = []
-    for name, (kind, texts) in zip(names, columns, strict=True):
-        before, after = ("", "") if texts.null_count else _AROUND[kind]
-        whole = _whole((kind, texts)) if texts.null_count else texts
-        parts += [f"{begin}{encode_basestring(name)}:{before}", whole]
+    for name, (kind, texts) in zip(names, map(_closed, columns), strict=True):
+        before, after = _AROUND[kind]
+        parts += [f"{begin}{encode_basestring(name)}:{before}", texts]
         begin = f"{after},"
     if not parts:
         return pa.array([begin + end] * count, pa.string())
-    return _join(*parts, begin[:-1] + end)
+    return _join(*parts, begin[:-1] + end, null=_NULL)
 
 
 # Functions that encode arrays, each with the tests of the types that it encodes.
