@@ -241,7 +241,8 @@ def _within(
 
 
 def _lists(array: Any, int96: Leaves) -> Any:
-    array = array.cast(pa.list_(array.type.value_field))
+    if kinds.is_fixed_size_list(array.type):
+        array = array.cast(pa.list_(array.type.value_type))
     first, last = array.offsets[0].as_py(), array.offsets[-1].as_py()
     elements = values(array.values.slice(first, last - first), int96)
     return _joined(array, elements, '{"L":[', "]}")
@@ -275,7 +276,7 @@ _MAP_KEYS = ('{"S":"', f'{{"{NOT_A_DATE}":', f'{{"{NOT_A_TIME}":')
 
 def _joined(array: Any, elements: Any, before: str, after: str) -> Any:
     """Join the elements of each list or map."""
-    offsets = pc.subtract(array.offsets, array.offsets[0])
+    offsets = pc.subtract(array.offsets, array.offsets[0]).cast(pa.int32())
     joined = pc.binary_join(pa.ListArray.from_arrays(offsets, elements), ",")
     return _valid(array, _join(before, joined, after))
 
