@@ -242,10 +242,13 @@ def _within(
 
 def _lists(array: Any, int96: Leaves) -> Any:
     if kinds.is_fixed_size_list(array.type):
-        array = array.cast(pa.list_(array.type.value_type))
-    first, last = array.offsets[0].as_py(), array.offsets[-1].as_py()
-    elements = values(array.values.slice(first, last - first), int96)
-    return _joined(array, elements, '{"L":[', "]}")
+        size, count = array.type.list_size, len(array)
+        offsets = pa.array(range(0, (count + 1) * size, size) if size else [0] * (count + 1))
+        elements = array.values.slice(array.offset * size, count * size)
+    else:
+        offsets, first = array.offsets, array.offsets[0].as_py()
+        elements = array.values.slice(first, offsets[-1].as_py() - first)
+    return _joined(array, offsets, values(elements, int96), '{"L":[', "]}")
 
 
 def _structs(array: Any, int96: Leaves) -> Any:
@@ -259,7 +262,7 @@ def _maps(array: Any, int96: Leaves) -> Any:
     kind, keys = _encode(array.keys.slice(first, last - first), int96)
     elements = values(array.items.slice(first, last - first), int96)
     if kind:
-        return _joined(array, _join('"', keys, '":', elements), '{"M":{', "}}")
+        return _joined(array, array.offsets, _join('"', keys, '":', elements), '{"M":{', "}}")
     names = keys.fill_null(_NULL).to_pylist()
     if any(not name.startswith(_MAP_KEYS) for name in names):
         raise NotImplementedError(f"a map with keys of type {array.type.key_type}")
@@ -268,15 +271,15 @@ def _maps(array: Any, int96: Leaves) -> Any:
         f"{name[5:-1]}:{element}" if name.startswith(_MAP_KEYS[0]) else f'"{NOT_A_TIME}":{name}'
         for name, element in zip(names, elements.to_pylist(), strict=True)
     ]
-    return _joined(array, pa.array(members, pa.string()), '{"M":{', "}}")
+    return _joined(array, array.offsets, pa.array(members, pa.string()), '{"M":{', "}}")
 
 
 _MAP_KEYS = ('{"S":"', f'{{"{NOT_A_DATE}":', f'{{"{NOT_A_TIME}":')
 
 
-def _joined(array: Any, elements: Any, before: str, after: str) -> Any:
-    """Join the elements of each list or map."""
-    offsets = pc.subtract(array.offsets, array.offsets[0]).cast(pa.int32())
+def _joined(array: Any, offsets: Any, elements: Any, before: str, after: str) -> Any:
+    """Join the elements of each list or map. `offsets` are relative to the first offset."""
+    offsets = pc.subtract(offsets, offsets[0]).cast(pa.int32())
     joined = pc.binary_join(pa.ListArray.from_arrays(offsets, elements), ",")
     return _valid(array, _join(before, joined, after))
 
