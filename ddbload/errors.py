@@ -15,6 +15,8 @@ from itertools import islice
 from pathlib import PurePath
 from typing import Any, ClassVar, Self
 
+NAMES_OF_FILE = "NAMES"
+"""Value of `--columns` in advice that is kept, in place of names that were read in the file."""
 TAKE_UP = "take the run up again (ddbload resume; or ddbload import with the same --run-id)"
 """Advice that ends many messages."""
 
@@ -115,7 +117,7 @@ class InvalidJson(DdbloadError):
 
 
 class DamagedCompression(DdbloadError):
-    """The gzip or Zstandard data is damaged, truncated, or followed by other data."""
+    """Compressed data or an archive is damaged, truncated, or followed by other data."""
 
 
 class ExpansionTooLarge(DdbloadError):

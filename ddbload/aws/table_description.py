@@ -19,7 +19,6 @@ from ddbload.errors import (
     AccessDenied,
     BackupRequired,
     RequestRefused,
-    ServiceUnavailable,
     TableNotActive,
     TableNotFound,
     TableReplaced,
@@ -123,28 +122,17 @@ def _ask(
     def expected(failure: AwsFailure) -> Exception | None:
         return TableNotFound(absent) if failure.code == "ResourceNotFoundException" else None
 
-    doing = f"describing table {name}"
-    is_foreign = False
-
     def ask() -> T:
-        nonlocal is_foreign
         try:
-            is_foreign = False
             answer: Any = client.describe_table(TableName=name)
             return read(answer["Table"])
         except (AttributeError, LookupError, TypeError, ValueError):
             # A damaged answer is read again.
-            is_foreign = True
-            raise ConnectionError("the answer is not from DynamoDB") from None
+            raise ConnectionError("the answer is not from DynamoDB; check the endpoint") from None
 
-    try:
-        return call_with_retries(ask, doing, policy=retry_policy, expected=expected)
-    except ServiceUnavailable:
-        if not is_foreign:
-            raise
-        raise ServiceUnavailable(
-            f"{doing}: the answer is not from DynamoDB; check the endpoint"
-        ) from None
+    return call_with_retries(
+        ask, f"describing table {name}", policy=retry_policy, expected=expected
+    )
 
 
 def _id(table: Mapping[str, Any]) -> str:

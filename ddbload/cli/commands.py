@@ -113,10 +113,6 @@ class Commands(click.Group):
                 raise InvalidUsage(hint)
         return super().resolve_command(ctx, args)
 
-    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click's signature
-        """List commands in the order of `SECTIONS`, not alphabetically."""
-        return list(self.commands)
-
     def format_commands(
         self,
         ctx: click.Context,  # noqa: ARG002 - click's signature

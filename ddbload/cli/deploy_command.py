@@ -339,11 +339,6 @@ def destroy_command(
     place = find_stack_place(aws, stack)
     if place.deployed is None:
         raise StackNotFound(f"there is no stack {place.stack} in {place.region}: nothing to remove")
-    if place.deployed.protected:
-        raise DeploymentFailed(
-            f"stack {place.stack} is protected from deletion: switch its termination protection off"
-            " first (aws cloudformation update-termination-protection)"
-        )
     client = place.clients.cloudformation
     kept = _buckets(client, place.stack)
     running = _count_running(place)

@@ -106,7 +106,7 @@ def import_command(
         result = import_with_progress(
             *(payload, named, output, count), rejects=file, resume=resume, clients=clients
         )
-    return show_result(result, output, named.command("rejects"))
+    return show_result(result, output, named)
 
 
 def import_with_progress(

@@ -184,7 +184,7 @@ def _retry(run: str, mended: str, there: RunLocation, here: NamedRun, output: Ou
                 f"run {earlier_run} imported these rejects before: nothing was written now; rows"
                 " that it rejected itself are the rejects of that run"
             )
-            return run_result.show_result(done, output, here.command("rejects", earlier_run))
+            return run_result.show_result(done, output, here)
         if context.ledger(new_run).find_record() is not None:
             raise errors.InvalidUsage(f"--run-id {new_run}: there is such a run; give a new id")
         # Keep the file until the run is done, so that the run can be resumed.
@@ -209,7 +209,7 @@ def _retry(run: str, mended: str, there: RunLocation, here: NamedRun, output: Ou
             report = found.find_report()
             if found.find_record() is None or (report is not None and report.status in DONE):
                 rows.unlink(missing_ok=True)
-    return run_result.show_result(result, output, here.command("rejects"))
+    return run_result.show_result(result, output, here)
 
 
 @contextmanager

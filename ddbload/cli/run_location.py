@@ -21,6 +21,7 @@ from ddbload.contracts.payload import check_run_id
 from ddbload.ledger.bucket_store import BucketStore
 from ddbload.ledger.run_objects import newest_runs
 from ddbload.runs.deployed import DEFAULT_STACK, Stack, find_stack, follow
+from ddbload.runs.follow_progress import RequestPace
 from ddbload.runs.local_runs import LocalSettings, default_ledger, live_heartbeat
 from ddbload.runs.progress import RunProgress
 from ddbload.steps.executions import Execution, Executions
@@ -70,10 +71,8 @@ class Deployed(RunLocation):
 
     def follow(self, run: str, arn: str, watch: Callable[[RunProgress], None]) -> Execution:
         """Wait until an execution of a run has ended, passing its progress to `watch`."""
-        ledger, context = self.context.ledger(run), self.context
-        return follow(
-            *(self.executions, arn, ledger), watch=watch, sleep=context.sleep, clock=context.clock
-        )
+        pace = RequestPace(self.context.clock, self.context.sleep)
+        return follow(self.executions, arn, self.context.ledger(run), pace, watch)
 
 
 def stack_name(stack: str | None) -> str:

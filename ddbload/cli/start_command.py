@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import secrets
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 import click
@@ -29,7 +29,6 @@ from ddbload.errors import (
     RunNotFound,
     SourceNotFound,
 )
-from ddbload.ledger.history import History
 from ddbload.runs.deployed import attempt_report
 from ddbload.runs.progress import RunProgress
 from ddbload.runs.run_control import take_up
@@ -107,7 +106,7 @@ def start_command(
         raise InvalidUsage(error.message) from None
     there = find_deployed(stack, aws)
     if force:
-        run = _forced_run(run, sources, table, there, output)
+        run = _forced_run(run, there, output)
     payload["run"] = {"id": run, "once": once, "force": force}
     named = NamedRun(run, None, stack, aws)
     print_run(run, output, stack=there.stack.name)
@@ -126,26 +125,18 @@ def start_command(
                 f"a run {run} was started before: ddbload resume {run} resumes it; give another"
                 " --run-id to start a new one"
             ) from None
-        return show_result(done, output, named.command("rejects"))
+        return show_result(done, output, named)
     output.step(f"stack {there.stack.name}: execution {arn}")
     return follow_run(named, arn, there, output, detach=detach)
 
 
-def _forced_run(
-    run: str, sources: Sequence[str], table: str, there: Deployed, output: Output
-) -> str:
-    """Return a new run id for loading a source again, and print which run loaded it before."""
-    if finished_report(run, there.context) is not None:
-        again = new_run_id()
-        output.say(f"run {run} is done; it is loaded again as run {again}")
-        return again
-    history = History(there.context.store)
-    pages = [page for source in sources for page in history.read_location(source)]
-    loads = [page.load for page in pages if page.load.table == table]
-    if loads:
-        last = max(loads, key=lambda load: load.at)
-        output.say(f"run {last.run} has loaded it; it is loaded again as run {run}")
-    return run
+def _forced_run(run: str, there: Deployed, output: Output) -> str:
+    """Return the run id, or a new one if the run of this id is done."""
+    if finished_report(run, there.context) is None:
+        return run
+    again = new_run_id()
+    output.say(f"run {run} is done; it is loaded again as run {again}")
+    return again
 
 
 def start_run(run: str, payload: dict[str, Any], there: Deployed) -> str:
@@ -211,7 +202,7 @@ def follow_run(named: NamedRun, arn: str, there: Deployed, output: Output, *, de
         )
         return EXIT_INTERRUPTED
     print_error(result.report.error)
-    return show_result(result, output, named.command("rejects"))
+    return show_result(result, output, named)
 
 
 def _followed(run: str, arn: str, there: Deployed, output: Output) -> Result:
@@ -240,8 +231,8 @@ def _followed(run: str, arn: str, there: Deployed, output: Output) -> Result:
     "ddbload resume 20261121T073000Z-1f2e3d --max-wcu 1000 --workers 40",
 )
 def resume_command(
-    max_wcu: float | str | None = options.new_max_wcu("the run's"),
-    max_cost: float | str | None = options.new_max_cost("the run's"),
+    max_wcu: float | str | None = options.new_max_wcu,
+    max_cost: float | str | None = options.new_max_cost,
     max_rejects: int | str | None = options.run_option(
         metavar="N|N%",
         type=options.MAX_REJECTS,
@@ -298,7 +289,7 @@ def resume_command(
     print_run(named.run, output, stack=there.stack.name)
     done = _finished_result(named.run, changed, there, output)
     if done is not None:
-        return show_result(done, output, named.command("rejects"))
+        return show_result(done, output, named)
     arn = start_again(named.run, payload, there, limits)
     return follow_run(named, arn, there, output, detach=detach)
 
@@ -346,7 +337,7 @@ def _resume_here(
         else:
             result = with_rejects(result, settings, file)
             print_error(result.report.error)
-    return show_result(result, output, named.command("rejects"))
+    return show_result(result, output, named)
 
 
 def _finished_result(

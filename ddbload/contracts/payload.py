@@ -106,12 +106,7 @@ class Comparison(Message):
 
 def read_where(f: JsonObjectReader) -> tuple[Comparison, ...]:
     """Read the list `where`, whose members are texts or objects. Raises `InvalidPayload`."""
-    given = f.raw("where")
-    return comparisons(given, f.path("where"))
-
-
-def comparisons(given: object, path: str = "where") -> tuple[Comparison, ...]:
-    """Read comparisons: texts such as `year>=2000`, or objects. Raises `InvalidPayload`."""
+    given, path = f.raw("where"), f.path("where")
     if given is None:
         return ()
     if not isinstance(given, Sequence) or isinstance(given, str):
@@ -251,7 +246,7 @@ class NullHandling(Message):
 
 def _read_run(f: JsonObjectReader) -> str | None:
     with f.nested("run") as run:
-        given = run.optional_text("id")
+        given = run.optional("id", JsonObjectReader.text)
         for name in ("force", "once", "retry_of"):
             run.raw(name)
         if run.raw("resume_of") is not None:
@@ -263,7 +258,7 @@ def _read_run(f: JsonObjectReader) -> str | None:
 
 
 def _read_retry_of(f: JsonObjectReader) -> str | None:
-    run = f.nested("run").optional_text("retry_of")
+    run = f.nested("run").optional("retry_of", JsonObjectReader.text)
     return None if run is None else check_run_id(run)
 
 

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Annotated, Any, Self
 
 from ddbload.contracts.messages import SPARSE, JsonObjectReader, JsonRule, Message
 from ddbload.contracts.row_counts import LAST_TIME, RowCounts, SegmentTimes, WriteStats
 from ddbload.contracts.run_record import Cursor, LoadedBefore, WritePrice
 from ddbload.dynamodb.modes import PUT, mode_of
-from ddbload.errors import DdbloadError, visible
+from ddbload.errors import NAMES_OF_FILE, DdbloadError, visible
 
 STATUSES = (
     SUCCEEDED, SUCCEEDED_WITH_REJECTS, ALREADY_LOADED, FAILED, INTERRUPTED, CANCELLED,
@@ -68,26 +68,6 @@ def _read_causes(f: JsonObjectReader) -> dict[str, int] | None:
 
 
 @dataclass(frozen=True, slots=True)
-class PlanTotals(Message):
-    """Totals of the items that mode `plan` made and did not send."""
-
-    items: int = 0
-    item_bytes: int = 0
-    write_units: int = 0
-    """Write units of the table, without its indexes."""
-    largest_item: int = 0
-    """Bytes of the largest item."""
-
-    def __add__(self, other: PlanTotals) -> PlanTotals:
-        return PlanTotals(
-            self.items + other.items,
-            self.item_bytes + other.item_bytes,
-            self.write_units + other.write_units,
-            max(self.largest_item, other.largest_item),
-        )
-
-
-@dataclass(frozen=True, slots=True)
 class Segment(Message):
     """Result of one invocation on a chunk: the rows from `start` to `end`, exclusive."""
 
@@ -100,8 +80,6 @@ class Segment(Message):
     work: WriteStats
     rejects: str | None
     """Name of the segment's rejects in the ledger; None without rejects."""
-    planned: Annotated[PlanTotals | None, SPARSE] = None
-    """Totals of mode `plan`, which sends nothing."""
     identical: Annotated[int | None, SPARSE] = None
     """Skipped rows that found an identical item; None if not known."""
     uncertain: int = 0
@@ -149,8 +127,11 @@ class Failure(Message):
         return {"name": self.name, "message": self.message, **chunk, **options}
 
     def to_json(self) -> dict[str, Any]:
-        """Return the message for ledgers and events: without rows of the source."""
-        kept = tuple({**each, "rows": []} if each.get("rows") else each for each in self.options)
+        """Return the message for ledgers and events: without rows of the source.
+
+        A row taken for names may be data, so that its names are left out too.
+        """
+        kept = tuple(_without_rows(each) if "rows" in each else each for each in self.options)
         return Message.to_json(replace(self, options=kept))
 
     def check_rules(self, f: JsonObjectReader) -> None:
@@ -178,6 +159,13 @@ class Failure(Message):
         )
 
 
+def _without_rows(option: Mapping[str, Any]) -> dict[str, Any]:
+    words = list(option["options"])
+    if "--columns" in words:
+        words[words.index("--columns") + 1] = NAMES_OF_FILE
+    return {**option, "options": words, "names": None, "rows": []}
+
+
 @dataclass(frozen=True, slots=True)
 class ExecutionOutput(Message):
     """Output of an execution; with an `error`, the execution ends in the Fail state."""
@@ -195,6 +183,14 @@ class ExecutionOutput(Message):
     loaded_before: Annotated[LoadedBefore | None, SPARSE] = None
     """Objects that the run left out, because the table had loaded them."""
 
+    @classmethod
+    def of(cls, report: Report, status: str, error: Failure | None) -> Self:
+        """Return the output of an execution of a run with this report."""
+        return cls(
+            *(report.run, status, report.rows, report.chunks, report.chunks_done, report.rejects),
+            *(error, report.uncertain, report.loaded_before),
+        )
+
     def to_json(self) -> dict[str, Any]:
         result = Message.to_json(self)
         if self.error is not None:
@@ -211,6 +207,11 @@ class ExecutionAttempt(Message):
     """ARN of the execution."""
     redrives: int = 0
 
+    @classmethod
+    def of(cls, execution: str | None, redrives: int) -> Self | None:
+        """Return the attempt of an execution; None without one."""
+        return None if execution is None else cls(execution, redrives)
+
 
 @dataclass(frozen=True, slots=True)
 class Report(Message):
@@ -219,22 +220,20 @@ class Report(Message):
     run: str
     status: str
     """One of `STATUSES`."""
-    rows: RowCounts
-    work: WriteStats
-    bytes: int
+    rows: RowCounts = field(default_factory=RowCounts)
+    work: WriteStats = field(default_factory=WriteStats)
+    bytes: int = 0
     """Bytes of the source that are done: the header and all settled rows."""
-    size: int
-    chunks: int
-    chunks_done: int
-    seconds: float
+    size: int = 0
+    chunks: int = 0
+    chunks_done: int = 0
+    seconds: float = 0.0
     """Seconds from the creation of the run's record to this report."""
-    rejects: str | None
+    rejects: str | None = None
     """Folder or S3 prefix of the rejects; None without rejects."""
-    error: Failure | None
+    error: Failure | None = None
     failures: tuple[Failure, ...] = ()
     """Error of each chunk that failed and recorded why."""
-    planned: Annotated[PlanTotals | None, SPARSE] = None
-    """Totals of mode `plan`, which sends nothing."""
     identical: Annotated[int | None, SPARSE] = None
     """Skipped rows that found an identical item; None if not known."""
     uncertain: int = 0

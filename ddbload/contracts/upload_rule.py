@@ -30,7 +30,7 @@ _ACCOUNT = re.compile(r"[0-9]{12}", re.ASCII)
 
 
 def _read_owner(f: JsonObjectReader) -> str | None:
-    owner = f.optional_text("owner")
+    owner: str | None = f.optional("owner", JsonObjectReader.text)
     if owner is not None and not _ACCOUNT.fullmatch(owner):
         raise f.wrong("owner", owner, "the 12 digits of an account, as text")
     return owner
@@ -148,9 +148,9 @@ class Upload:
         return cls(
             bucket=bucket.text("name"),
             key=uploaded.text("key"),
-            version_id=uploaded.optional_text("version-id"),
+            version_id=uploaded.optional("version-id", JsonObjectReader.text),
             etag=uploaded.text("etag"),
-            sequencer=uploaded.optional_text("sequencer"),
+            sequencer=uploaded.optional("sequencer", JsonObjectReader.text),
         )
 
     @property

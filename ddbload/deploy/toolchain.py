@@ -148,18 +148,22 @@ def tools_folder(tools: ToolSet) -> Path:
 
     Raises `ToolsUnavailable`.
     """
-    cache = os.environ.get("XDG_CACHE_HOME")
-    try:
-        root = Path(cache) if cache else Path.home() / ".cache"
-    except RuntimeError:
-        raise ToolsUnavailable("there is no home folder: set HOME or XDG_CACHE_HOME") from None
     source = app_folder()
     names = ["package.json", "package-lock.json"]
     names += [f"locks/{tools.lock}"] if tools.lock else []
     digest = hashlib.sha256(f"{sys.version_info[:2]}{tools.omitted}".encode())
     for name in names:
         digest.update((source / name).read_bytes())
-    return root / "ddbload" / "tools" / digest.hexdigest()[:16]
+    return cache_home() / "ddbload" / "tools" / digest.hexdigest()[:16]
+
+
+def cache_home() -> Path:
+    """Return XDG's folder for caches. Raises `ToolsUnavailable`."""
+    cache = os.environ.get("XDG_CACHE_HOME")
+    try:
+        return Path(cache) if cache else Path.home() / ".cache"
+    except RuntimeError:
+        raise ToolsUnavailable("there is no home folder: set HOME or XDG_CACHE_HOME") from None
 
 
 def is_installed(tools: ToolSet) -> bool:
@@ -167,8 +171,8 @@ def is_installed(tools: ToolSet) -> bool:
     return checkout_tools(tools) is not None or (tools_folder(tools) / _DONE).exists()
 
 
-def check_node() -> None:
-    """Check that Node.js and npm are installed and new enough. Raises `ToolsUnavailable`."""
+def check_node() -> tuple[int, ...]:
+    """Return the version of Node.js. Raises `ToolsUnavailable` if it or npm is missing or old."""
     hint = (
         f"install Node.js {SUPPORTED_NODE} or newer (https://nodejs.org), with npm, and try again"
     )
@@ -179,6 +183,7 @@ def check_node() -> None:
     if found is None or found[0] < OLDEST_NODE:
         shown = "of an unknown version" if found is None else ".".join(map(str, found))
         raise ToolsUnavailable(f"Node.js is {shown}, which is too old: {hint}")
+    return found
 
 
 def node_version() -> tuple[int, ...] | None:

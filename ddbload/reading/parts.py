@@ -25,7 +25,7 @@ from ddbload.contracts.row_counts import RowCounts
 from ddbload.contracts.run_record import Cursor, RunRecord
 from ddbload.errors import Interrupted
 from ddbload.ledger.ledger import Ledger
-from ddbload.ledger.object_listing import PinnedObject, iter_objects
+from ddbload.ledger.object_listing import PinnedObject, iter_objects, stored_bytes
 from ddbload.reading.open_sources import open_decoded, open_each
 from ddbload.reading.processes import ProcessPool
 from ddbload.reading.row_batches import Part, RowBatch, iter_row_batches
@@ -339,7 +339,7 @@ def _group_objects(objects: Iterator[PinnedObject], start: Cursor) -> Iterator[P
             group, size, stored = [], 0, 0
         group.append(pinned)
         size += bytes_
-        stored += int(pinned["size"])
+        stored += stored_bytes(pinned)
     if group:
         yield Part(start, None, tuple(group), before)
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 from typing import Any
 
-from ddbload.contracts.source import BZIP2, GZIP, UNCOMPRESSED, XZ, ZSTD
+from ddbload.contracts.source import BZIP2, GZIP, UNCOMPRESSED, XZ, ZIP, ZSTD
 from ddbload.contracts.text_encodings import is_single_byte, known_codec
 from ddbload.errors import UnsupportedFormat
 
@@ -25,6 +25,7 @@ _COMPRESSED_NAMES = {
     (".zst", ".zstd"): ZSTD,
     (".bz2",): BZIP2,
     (".xz",): XZ,
+    (f".{ZIP}",): ZIP,
 }
 LONGEST_BYTE_ORDER_MARK = 4
 # UTF-32 before UTF-16: its little-endian mark begins with UTF-16's.
@@ -76,7 +77,10 @@ _OTHER_KINDS = (
     (b"PGDMP", "a dump of pg_dump; export the table: psql -c '\\copy NAME to FILE csv header'"),
     (b"\x7fELF", "a program; name the file with the data"),
 )
-_ZIP = b"PK\x03\x04"
+ZIP_SIGNATURES = (b"PK\x03\x04", b"PK\x05\x06", b"PK\x07\x08")
+"""First bytes of ZIP archives: with files, without any, and of the first of several parts."""
+SPREADSHEET = "a spreadsheet (.xlsx or .ods); save the sheet as CSV UTF-8"
+"""Description of a spreadsheet in errors, with the advice."""
 _SHEET_FILES = (b"[Content_Types].xml", b"_rels/", b"xl/", b"docProps/", b"mimetypeapplication/")
 """Names of the first file in the ZIP archives of spreadsheets."""
 _TEXT_KINDS = (
@@ -116,7 +120,7 @@ def compression_of(start: bytes) -> str:
 
 
 def compression_by_name(name: str) -> str | None:
-    """Return the compression that a file name's suffix stands for; None for other suffixes."""
+    """Return the compression or archive that a name's suffix stands for; None for others."""
     return next(
         (kind for ends, kind in _COMPRESSED_NAMES.items() if name.lower().endswith(ends)), None
     )
@@ -153,7 +157,7 @@ def refuse_binary_files(start: bytes) -> None:
     if start.startswith(b"BZh") and not start.startswith(_BZIP2, 4):
         # Plain text may begin with the same three letters.
         kind = None
-    if start.startswith(_ZIP):
+    if start.startswith(ZIP_SIGNATURES):
         kind = _archive(start)
     if start.startswith(_TAR, _TAR_AT):
         kind = "a tape archive (tar); unpack it: tar -xf FILE"
@@ -175,8 +179,8 @@ def _archive(start: bytes) -> str:
     """Name the kind of a ZIP archive, spreadsheet or other, by its first file."""
     first = start[30:]
     if first.startswith(_SHEET_FILES):
-        return "a spreadsheet (.xlsx or .ods); save the sheet as CSV UTF-8"
-    return "a ZIP archive; pipe its file in: unzip -p FILE | ddbload import - TABLE"
+        return SPREADSHEET
+    return "a ZIP archive; unpack it, or leave out --compression and name it .zip"
 
 
 def refuse_other_texts(start: bytes) -> None:

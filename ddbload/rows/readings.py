@@ -7,11 +7,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from ddbload.contracts.column_mapping import Dialect, join_names, shown
+from ddbload.contracts.column_mapping import Dialect, join_names
 from ddbload.contracts.source import Source
-from ddbload.errors import AmbiguousDelimiter, BadHeader, DdbloadError
+from ddbload.errors import NAMES_OF_FILE, AmbiguousDelimiter, BadHeader, DdbloadError
 
-_SHOWN_NAMES = 6
 _SHOWN_ROWS = 3
 
 
@@ -48,8 +47,13 @@ class Reading:
             header=self.header,
         )
 
-    def options(self, skipped: int = 0) -> list[str]:
-        """Return the words of the command line. `skipped`: lines before the sample."""
+    def options(self, skipped: int = 0, names: str | None = None) -> list[str]:
+        """Return the words of the command line.
+
+        Args:
+            skipped: Lines before the sample.
+            names: Word in place of the names of `--columns`, which come from the file.
+        """
         words = ["--delimiter", {"\t": "tab", " ": "space"}.get(self.delimiter, self.delimiter)]
         if self.quote != Dialect().quote:
             words += ["--quote", self.quote or "none"]
@@ -58,23 +62,22 @@ class Reading:
         if self.skip_lines + skipped:
             words += ["--skip-lines", str(self.skip_lines + skipped)]
         if self.columns is not None:
-            words += ["--columns", join_names(self.columns)]
+            words += ["--columns", names or join_names(self.columns)]
         elif not self.header:
             words.append("--no-header")
         return words
 
     def describe(self, skipped: int = 0) -> str:
-        """Describe the options and the columns for a message. It never shows row data."""
-        words = _command(self.options(skipped))
+        """Describe the options for a message, without any text of the file.
+
+        A row taken for names may be data, and messages are kept in ledgers and logs.
+        """
+        words = _command(self.options(skipped, NAMES_OF_FILE))
         if self.pipe is not None:
             first, bar, others = self.pipe.partition(" |")
             words = f"{first} < FILE{bar}{others} | ddbload import - TABLE {words}"
         columns = "1 column" if self.width == 1 else f"{self.width} columns"
-        if not self.names:
-            return f"{words} ({columns})"
-        names = ", ".join(map(shown, self.names[:_SHOWN_NAMES]))
-        more = ", ..." if len(self.names) > _SHOWN_NAMES else ""
-        return f"{words} ({columns}: {names}{more})"
+        return f"{words} ({columns})"
 
     def to_json(self, skipped: int, *, best: bool) -> dict[str, Any]:
         """Return the options as data, with the first rows that they give."""

@@ -105,16 +105,15 @@ def follow(
     executions: Executions,
     arn: str,
     ledger: Ledger,
-    *,
+    pace: RequestPace,
     watch: Callable[[RunProgress], None],
-    sleep: Callable[[float], None],
-    clock: Callable[[], float],
 ) -> Execution:
     """Wait until an execution has ended, passing its run's progress to `watch` meanwhile.
 
     Raises `RunNotFound` if the execution is still missing after `UNKNOWN_SECONDS`, and AWS's
     errors.
     """
+    clock = pace.clock
     known_by = clock() + UNKNOWN_SECONDS
     began = float("-inf")
 
@@ -131,10 +130,7 @@ def follow(
             return None
         return execution
 
-    pace = RequestPace(clock, sleep)
-    return follow_progress(
-        ledger, find_end, watch=watch, pace=pace, clock=clock, began=lambda: began
-    )
+    return follow_progress(ledger, find_end, pace, watch, began=lambda: began)
 
 
 def attempt_report(run: str, execution: Execution, context: Context) -> Report:

@@ -241,17 +241,14 @@ class HeartbeatWriter:
 
 def follow_process(run: str, context: Context, watch: Callable[[RunProgress], None]) -> None:
     """Pass the progress of a run to `watch` until no process works on it any more."""
-    ledger, clock = context.ledger(run), context.clock
-    pace = RequestPace(clock, context.sleep)
+    ledger, pace = context.ledger(run), RequestPace(context.clock, context.sleep)
     if not ledger.in_bucket:
-        pace = RequestPace(
-            clock, context.sleep, burst=1, seconds=FOLDER_SECONDS_APART, least=FOLDER_SECONDS_APART
-        )
+        pace.burst, pace.seconds, pace.least = 1, FOLDER_SECONDS_APART, FOLDER_SECONDS_APART
 
     def has_ended() -> bool | None:
         return live_heartbeat(run, context) is None or None
 
-    follow_progress(ledger, has_ended, watch=watch, pace=pace, clock=clock)
+    follow_progress(ledger, has_ended, pace, watch)
 
 
 def live_heartbeat(run: str, context: Context) -> Heartbeat | None:

@@ -36,10 +36,11 @@ from ddbload.runs.local_runs import (
 )
 from ddbload.runs.progress import (
     CHECKING,
-    DONE_PERCENT,
+    DONE_CHUNK,
     FAILED_CHUNK,
     IMPORTING,
     REPORTING,
+    RUNNING_CHUNK,
     WAITING,
     ProgressMeter,
     RunProgress,
@@ -405,12 +406,11 @@ class LocalProgress:
     def progress(self, now: ChunkProgress) -> None:
         """Replace the progress of a running task."""
         states, (chunk, totals) = self._meter.chunks, now
-        if states[chunk] == DONE_PERCENT:
+        if states[chunk] == DONE_CHUNK:
             # The report arrived after the end of its task.
             return
         self._running[chunk] = totals
-        begin = self._positions.get(chunk, states.chunk(chunk).start)
-        states.set_position(chunk, min(begin + totals.bytes, states.chunk(chunk).end - 1))
+        states.set_state(chunk, RUNNING_CHUNK)
         self.show()
 
     def finished(self, chunk: int) -> None:

@@ -232,7 +232,6 @@ class Verification:
         *,
         most_units: float | None = None,
         watch: Watch = lambda _done, _size: None,
-        watch_table: Callable[[int], None] = lambda _items: None,
         processes: int = 1,
         make_context: Callable[[], Context] | None = None,
     ) -> None:
@@ -243,7 +242,6 @@ class Verification:
             sink: Receiver of differing items; None to discard them.
             most_units: Read units at which to stop: the user agreed to the price of fewer.
             watch: Called while the source is read.
-            watch_table: Called with the number of items while the table is read.
             processes: Processes that read the source.
             make_context: Function that makes the context in another process.
 
@@ -282,7 +280,6 @@ class Verification:
             def add(items: list[dict[str, Any]]) -> None:
                 table.add(digests.digest_all(items))
                 verdict.table_items += len(items)
-                watch_table(verdict.table_items)
                 if most_units is not None and reader.usage.units > most_units:
                     raise MaxCostReached(
                         f"table {self.table.name} is larger than AWS last counted: instead of"

@@ -45,7 +45,10 @@ FILES: dict[str, bytes] = {
     "books.db": b"SQLite format 3\0aaaaaaaaaaaa",
     "books.pdf": b"%PDF-1.4\n%aaaa",
     "books.xlsx": _archive("[Content_Types].xml"),
-    "books.zip": _archive("books.csv"),
+    "letters.zip": _archive("letters.zip"),
+    "cut.zip": _archive("books.csv")[:-9],
+    "mac.zip": _archive("__MACOSX/books.csv"),
+    "archive": _archive("books.csv"),
     "books.avro": b"Obj\x01\x04\x16avro.schema",
     "books.orc": b"ORC\n\x03\0\0aaaa",
     "books.7z": b"7z\xbc\xaf\x27\x1c\0\x04",
@@ -158,7 +161,11 @@ MISTAKES: list[tuple[str, int, tuple[str, ...]]] = [
     ("import books.db books", FAILED, ("an SQLite database", "sqlite3 -csv -header")),
     ("import books.pdf books", FAILED, ("a PDF document",)),
     ("import books.xlsx books", FAILED, ("a spreadsheet (.xlsx or .ods); save the sheet as CSV",)),
-    ("import books.zip books", FAILED, ("unzip -p FILE | ddbload import - TABLE",)),
+    ("import letters.zip books", FAILED, ("letters.zip!letters.zip is an archive",)),
+    ("import cut.zip books", FAILED, ("cut.zip: not a valid ZIP archive", "copy or zip it again")),
+    ("import mac.zip books", FAILED, ("no file to import (only: 1 hidden)",)),
+    ("import archive books --compression none", FAILED, ("a ZIP archive; unpack it",)),
+    ("import archive books --compression gzip", FAILED, ("archive, about byte", "not gzip data")),
     ("import books.avro books", FAILED, ("an Avro file", "Parquet, CSV or JSON Lines")),
     ("import books.orc books", FAILED, ("an ORC file", "Parquet, CSV or JSON Lines")),
     ("import books.7z books", FAILED, ("a 7-Zip archive; unpack it: 7z x FILE",)),
@@ -308,7 +315,7 @@ def services(files: Any) -> Iterator[dict[str, Any]]:
     made = _services()
     for service, client in made.items():
         patch.setattr(Clients, service, property(lambda _, client=client: client))
-    patch.setattr(Clients, "_make", _refuse)
+    patch.setattr(Clients, "service", _refuse)
     patch.setenv("DDBLOAD_LEDGER", str(files / "ledger"))
     patch.chdir(files)
     arguments = ["import", "books.csv", "books", "--run-id", "first", "--engine", "sync", "--quiet"]

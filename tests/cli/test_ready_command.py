@@ -34,7 +34,7 @@ def table(tmp_path, monkeypatch) -> FakeDynamoDB:
         raise AwsConfiguration(f"no {service} here")
 
     monkeypatch.setattr(Clients, "dynamodb", property(lambda _: dynamodb))
-    monkeypatch.setattr(Clients, "_make", refuse)
+    monkeypatch.setattr(Clients, "service", refuse)
     monkeypatch.chdir(tmp_path)
     (tmp_path / "books.csv").write_bytes(BOOKS)
     (tmp_path / "odd names.csv").write_bytes(b'id;"a,b";"c=d:e";it\'s;two words\n1;2;3;4;x\n')

@@ -10,7 +10,7 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -39,7 +39,6 @@ from ddbload.deploy.toolchain import DEMO_TOOLS, IMPORT_DEMO_TOOLS, Toolchain, c
 from ddbload.errors import DemoUnavailable, InvalidUsage, SourceNotFound
 from ddbload.ledger.ledger import temporary_ledger
 from ddbload.runs.deployed import attempt_report
-from ddbload.runs.progress import RunProgress, percent
 from ddbload.runs.retry_rejects import iter_rejects
 from ddbload.runs.run_import import new_run_id
 from ddbload.verify.verify import Verdict, Verification, VerifySettings
@@ -186,9 +185,7 @@ def _load_here(path: Path, keys: NewKeys, folder: Path, tools: Toolchain) -> Ite
         terminal.print_stdout(f"DynamoDB (dynalite) listens on {endpoint}")
         # The emulator accepts any credentials. Made-up ones keep the user's out of the demo.
         account = {"AWS_ACCESS_KEY_ID": "demo", "AWS_SECRET_ACCESS_KEY": "demo"}
-        os.environ.update(account)
-        for name in ("AWS_PROFILE", "AWS_SESSION_TOKEN"):
-            os.environ.pop(name, None)
+        _use_environment(account)
         aws = AwsSettings(region="us-east-1", endpoint_url=endpoint)
         create_table(Clients(aws).dynamodb, keys)
         # Small chunks, so that each worker gets some.
@@ -276,7 +273,7 @@ def _follow(run: str, there: Deployed) -> Result:
                 )
             time.sleep(0.2)
         words.append(run)
-    with _progress() as show:
+    with show_progress(Output()) as show:
         execution = there.follow(run, arn, show)
     report = attempt_report(run, execution, there.context)
     result = Result(report, execution.seconds)
@@ -353,24 +350,3 @@ def _keep_running(loaded: Loaded) -> None:
     with suppress(KeyboardInterrupt):
         threading.Event().wait()
     terminal.print_stdout("stopping")
-
-
-@contextmanager
-def _progress() -> Iterator[Callable[[RunProgress], None]]:
-    """Draw progress on a terminal; elsewhere print a line whenever it changes."""
-    if sys.stderr.isatty():
-        with show_progress(Output()) as show:
-            yield show
-        return
-    printed = ""
-
-    def print_totals(progress: RunProgress) -> None:
-        nonlocal printed
-        rows = progress.totals.rows
-        now = f"{percent(progress):>9}  {rows.read:,} rows settled"
-        now += f", {rows.rejected:,} rejected" if rows.rejected else ""
-        if now != printed:
-            printed = now
-            terminal.print_stdout(now)
-
-    yield print_totals
