@@ -270,8 +270,6 @@ class BatchEncoder:
         is_measured = self._joins_text and columns.longest is None
         sizes = None
         if not is_measured or max(map(len, puts), default=0) > WRITE_UNIT_BYTES:
-            # A number takes a byte more than its text at most.
-            extra += [[1] * columns.height for each in columns.around if each is not None]
             sizes = self._sizes(columns, extra, odd, WRITE_UNIT_BYTES - self._names_bytes)
         encoded = EncodedRows(
             puts,

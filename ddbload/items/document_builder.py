@@ -135,8 +135,9 @@ class DocumentBuilder(ItemChecker):
     def __init__(self, rules: DocumentRules) -> None:
         table, mode = rules.table, rules.mode
         # A deletion touches no index, so the limits of index keys do not apply.
-        self.table = replace(table, index_keys=()) if mode.deletes else table
-        super().__init__(self.table, rules.writes or NO_NEEDS)
+        super().__init__(
+            replace(table, index_keys=()) if mode.deletes else table, rules.writes or NO_NEEDS
+        )
         self.rules = rules
         self.declared = rules.declared
         self.kept_names = {*self.key_names, *self.needs.condition_columns}

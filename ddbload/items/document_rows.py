@@ -259,7 +259,7 @@ class JsonRows:
             elif kind == "N":
                 if not isinstance(content, str) or _is_plain_number(content) is None:
                     return None
-            elif not is_spelled_well(kind, content, 0):
+            elif not _is_spelled_well(kind, content, 0):
                 return None
         for name, kind in self._declared:
             if name in values and _content_of(values[name], 0)[0] != kind:
@@ -339,7 +339,7 @@ def _content_of(value: Json, depth: int) -> tuple[str, Json]:
     return value[0]
 
 
-def is_spelled_well(kind: str, content: Json, depth: int) -> bool:
+def _is_spelled_well(kind: str, content: Json, depth: int) -> bool:
     """Return whether DynamoDB takes a value in the spelling that it has.
 
     `depth` counts the lists and maps around it. Raises `BadValue`, and `ValueError` for other JSON.
@@ -361,4 +361,4 @@ def is_spelled_well(kind: str, content: Json, depth: int) -> bool:
     else:
         value = {kind: plain(content)}
         return check_value(value, depth) == value
-    return all(is_spelled_well(*_content_of(member, 0), depth + 1) for member in members)
+    return all(_is_spelled_well(*_content_of(member, 0), depth + 1) for member in members)

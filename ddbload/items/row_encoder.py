@@ -39,6 +39,7 @@ from ddbload.rows.blocks import (
     Defect,
     JsonLineBoundaries,
     RowBoundaries,
+    RowBytes,
     RowPositions,
     field_count,
 )
@@ -251,12 +252,9 @@ class DocumentEncoder(RowEncoder):
 
     def read(self, block: Block) -> tuple[RowPositions, EncodedRows]:
         """Return the positions of a block's rows, and the request for each."""
-        if block.values is not None:
-            places = RowPositions(block, self.ends, block.line_ends or 0)
-            found_values = self._values.encode(block.values, places)
-            if found_values is not None:
-                self._build_odd(found_values, places)
-                return places, found_values
+        found_values = isinstance(block.data, RowBytes) and self._values.encode(block.data)
+        if found_values:
+            return RowPositions(block, self.ends, len(found_values)), found_values
         lines = _lines(block.data)
         places = RowPositions(block, self.ends, len(lines))
         encoded = EncodedRows([], [], None, 0)
@@ -289,18 +287,6 @@ class DocumentEncoder(RowEncoder):
         lengths = map(len, encoded.puts) if self.joiner.joins_text else sizes
         encoded.row_bytes = -(-sum(lengths) // good)
         return places, encoded
-
-    def _build_odd(self, encoded: EncodedRows, places: RowPositions) -> None:
-        """Build the rows that only the builder can judge, by themselves."""
-        for row in sorted(encoded.odd):
-            found = self._build(row, places)
-            if isinstance(found, Defect) or not found[0]:
-                continue
-            encoded.puts[row], encoded.keys[row], size = found
-            encoded.odd.discard(row)
-            if size > WRITE_UNIT_BYTES or encoded.units is not None:
-                encoded.units = encoded.units or [1] * len(encoded)
-                encoded.units[row] = max(1, -(-size // WRITE_UNIT_BYTES))
 
     def _build(self, row: int, places: RowPositions) -> EncodedRow | Defect:
         """Build a row by itself; `FILTERED` if `where` leaves it out.

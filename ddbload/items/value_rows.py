@@ -9,84 +9,71 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from functools import lru_cache
-from typing import NamedTuple
 
+from ddbload.contracts.payload import EMPTY
 from ddbload.dynamodb.attribute_values import check_name
-from ddbload.dynamodb.modes import position
-from ddbload.dynamodb.scalar_text import BadValue, parse_number
+from ddbload.dynamodb.scalar_text import BadValue
 from ddbload.errors import DdbloadError
 from ddbload.items.batch_encoder import BatchEncoder, EncodedRows, are_plain_numbers
 from ddbload.items.document_builder import DocumentBuilder
-from ddbload.items.document_rows import is_spelled_well
 from ddbload.items.item_requests import Joiner
-from ddbload.items.json_values import parse
 from ddbload.items.row_attributes import ItemLayout
-from ddbload.rows.blocks import RowPositions, Values
-from ddbload.rows.columns import Columns, from_octets
+from ddbload.rows.blocks import RowBytes
+from ddbload.rows.columns import Columns
 
 _MAX_COMPILED = 100
 """Most orders of attributes and types whose rules are kept."""
-_EMPTY = '{"S":""}'
-
-
-class _Field(NamedTuple):
-    """Attribute that is made of a column of values."""
-
-    place: int
-    """Place of the column."""
-    kind: str
-    """Type of its values, empty if each is to be checked."""
-    converted: bool
-    """True if the encoder gets the values' text, because it converts or identifies them."""
 
 
 class ValueRows:
     """Encoder for rows that all have the same attributes."""
 
     def __init__(self, builder: DocumentBuilder, joiner: Joiner) -> None:
-        self._builder, self._joiner = builder, joiner
+        self._builder, self._joiner, rules = builder, joiner, builder.rules
+        self._is_compiled = not (
+            rules.where
+            or rules.markers
+            or rules.changes.templates
+            or rules.nulls == EMPTY
+            or rules.mode.deletes
+            or builder.needs.adds
+            or builder.position_attribute
+        )
         self._compiled = lru_cache(_MAX_COMPILED)(self._compile)
 
-    def encode(self, values: Values, places: RowPositions) -> EncodedRows | None:
-        """Encode the rows of a block; None if they are to be read as lines."""
-        compiled = self._compiled(values.names, values.kinds)
+    def encode(self, rows: RowBytes) -> EncodedRows | None:
+        """Encode rows; None if they are to be read as lines."""
+        compiled = self._compiled(rows.names, rows.kinds) if self._is_compiled else None
+        try:
+            rows.decode()
+        except UnicodeDecodeError:
+            compiled = None
         if compiled is None:
             return None
         fields, encoder = compiled
-        try:
-            read = values.columns()
-        except UnicodeDecodeError:
-            return None
-        cells, around, odd = list[Sequence[str]](), list[tuple[str, str] | None](), set[int]()
-        for place, kind, converted in fields:
-            column, before, after = read[place]
-            if not kind:
-                odd.update(_misspelled(column))
-            elif converted or kind == "N":
-                texts = column if before else _inner(column, kind, odd)
-                if kind == "N":
-                    odd.update(_bad_numbers(texts))
-                if converted:
-                    if kind == "S" and "\\" in "".join(texts):
-                        texts = [json.loads(f'"{text}"') for text in texts]
-                    column = texts
+        cells, around = list[Sequence[str]](), list[tuple[str, str] | None]()
+        values = rows.columns()
+        for place, is_read in fields:
+            kind, (column, before, after) = rows.kinds[place], values[place]
+            if is_read:
+                # Empty text is not null, and numbers become text as DynamoDB has them.
+                if not before or (kind == "N" and not are_plain_numbers(column)):
+                    return None
+                if kind == "S" and "\\" in "".join(column):
+                    column = [json.loads(f'"{text}"') for text in column]
             cells.append(column)
-            around.append(None if converted else (before, after))
-        if self._builder.position_attribute is not None:
-            started = self._builder.rules.started
-            cells.append([position(started, places.byte(row)) for row in range(places.count)])
-            around.append(None)
-        encoded = encoder.encode(Columns(places.count, cells, around=around))
-        encoded.odd |= odd
-        return encoded
+            around.append(None if is_read or kind in ("N", "") else (before, after))
+        return encoder.encode(Columns(len(cells[0]), cells, around=around))
 
     def _compile(
         self, names: tuple[str, ...], kinds: tuple[str, ...]
-    ) -> tuple[list[_Field], BatchEncoder] | None:
-        """Compile the rules for rows with these attributes; None if they are read as lines."""
+    ) -> tuple[list[tuple[int, bool]], BatchEncoder] | None:
+        """Compile the rules for rows with these attributes; None if they are read as lines.
+
+        Returns for each field the place of its column, and whether to read the values of it: those
+        of keys are identified, and others may have to be converted.
+        """
         builder, rules = self._builder, self._builder.rules
-        if builder.filter or builder.needs.adds or rules.markers or rules.changes.templates:
-            return None
         try:
             layout = ItemLayout.of(names, rules.changes)
             for name in (*names, *layout.attributes):
@@ -94,68 +81,26 @@ class ValueRows:
         except (BadValue, DdbloadError):
             return None
         key_types = {key.name: key.type for key in builder.checked_keys}
-        fields, attributes, types = list[_Field](), list[str](), list[str]()
-        for name, place in zip(layout.attributes, layout.origins, strict=True):
-            if rules.mode.deletes and name not in builder.kept_names:
-                continue
-            kind, wanted = kinds[int(str(place))], builder.declared.get(name)
-            converted = name in key_types or wanted not in (None, kind)
-            if converted and (kind not in ("S", "N") or key_types.get(name, wanted) != wanted):
+        fields, types = list[tuple[int, bool]](), list[str]()
+        for name, place in zip(layout.attributes, map(str, layout.origins), strict=True):
+            kind = kinds[int(place)]
+            wanted = builder.declared.get(name, kind)
+            is_read = wanted != kind or (name in key_types and kind != "N")
+            if (is_read and kind not in ("S", "N")) or key_types.get(name, wanted) != wanted:
                 return None
-            fields.append(_Field(int(str(place)), kind, converted))
-            attributes.append(name)
-            types.append(wanted or "S")
-        if builder.position_attribute is not None:
-            attributes.append(builder.position_attribute)
-            types.append("S")
+            fields.append((int(place), is_read))
+            types.append(wanted)
         needed = builder.needs.condition_columns.union(builder.key_names)
-        is_whole = len(set(attributes)) == len(attributes) and needed.issubset(attributes)
-        if not is_whole or not attributes or not self._joiner.fits(attributes):
+        if not needed.issubset(layout.attributes) or not self._joiner.fits(layout.attributes):
             return None
-        table = builder.table
+        if not fields:
+            return None
         encoder = BatchEncoder(
-            attributes,
+            layout.attributes,
             types,
-            table,
+            builder.rules.table,
             rules.nulls,
             builder.needs,
             joins_text=self._joiner.joins_text,
         )
         return fields, encoder
-
-
-def _inner(column: Sequence[str], kind: str, odd: set[int]) -> Sequence[str]:
-    """Return the text within the JSON of values; add rows with empty text to `odd`."""
-    if _EMPTY in column:
-        odd.update(row for row, cell in enumerate(column) if cell == _EMPTY)
-    begin, end = len(f'{{"{kind}":"'), -len('"}')
-    return [cell[begin:end] for cell in column]
-
-
-def _bad_numbers(texts: Sequence[str]) -> set[int]:
-    """Return the rows whose numbers DynamoDB does not take as they are."""
-    if are_plain_numbers(texts):
-        return set()
-    bad = {text for text in set(texts) if text and not _is_taken(text)}
-    return {row for row, text in enumerate(texts) if text in bad}
-
-
-def _is_taken(text: str) -> bool:
-    try:
-        return parse_number(text).text == text
-    except BadValue:
-        return False
-
-
-def _misspelled(column: Sequence[str]) -> set[int]:
-    """Return the rows whose values DynamoDB does not take as they are written."""
-    bad = {cell for cell in set(column) if cell and not _is_well(cell)}
-    return {row for row, cell in enumerate(column) if cell in bad}
-
-
-def _is_well(cell: str) -> bool:
-    try:
-        ((kind, content),) = parse(from_octets(cell))  # type: ignore[misc, union-attr]
-        return is_spelled_well(kind, content, 0)
-    except (BadValue, ValueError, RecursionError):
-        return False

@@ -159,22 +159,15 @@ BLOCK_BYTES = 1024 * 1024
 """Maximum bytes to read at a time."""
 
 
-@dataclass(frozen=True, slots=True)
-class Values:
-    """Values of rows that all have the same attributes."""
+class RowBytes(bytes):
+    """Whole rows, each with a line end, and their values: all rows have the same attributes."""
 
     names: tuple[str, ...]
     kinds: tuple[str, ...]
     """Type of each attribute's values; empty if each value is to be checked."""
     columns: Callable[[], list[tuple[Sequence[str], str, str]]]
     """Function that reads the values: for each attribute the text of every value in octets, empty
-    for null, and the JSON before and after each. Raises `UnicodeDecodeError`."""
-
-
-class RowBytes(bytes):
-    """Whole rows, each with a line end, and the values that they were made of."""
-
-    values: Values | None = None
+    for null, and the JSON before and after each. Without JSON around it, a text is JSON itself."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -187,8 +180,6 @@ class Block:
     """False for the source's last block if its last row has no line end."""
     line_ends: int | None = field(default=None, compare=False, repr=False)
     """Number of line ends in the data; None to count them when the block is made."""
-    values: Values | None = field(default=None, compare=False, repr=False)
-    """Values of the rows, if they were read before the rows were written as text."""
     end: Cursor = field(init=False, compare=False, repr=False)
     """Position after the block, at which the next row begins."""
 
@@ -239,9 +230,9 @@ class BlockSplitter:
         self._look_at = 0 if taken else 2 * len(data)
         if not taken:
             return None
-        rows = data[:taken]
-        values = piece.values if isinstance(piece, RowBytes) and len(rows) == len(piece) else None
-        block = Block(rows, self.at, complete == taken, self._ends.count_lines(rows), values)
+        # A whole piece may be `RowBytes`.
+        rows = piece if taken == len(data) == len(piece) else data[:taken]
+        block = Block(rows, self.at, complete == taken, self._ends.count_lines(rows))
         self.at = block.end
         return block
 

@@ -10,10 +10,11 @@ import binascii
 import datetime as dt
 import struct
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from functools import cache
-from itertools import repeat
+from functools import cache, partial
+from itertools import pairwise, repeat, starmap
 from json.encoder import encode_basestring
 from typing import Any
+from uuid import UUID
 
 # pyarrow ships no type hints, so its objects are Any here.
 import pyarrow as pa  # type: ignore[import-untyped]
@@ -21,8 +22,8 @@ import pyarrow.compute as pc  # type: ignore[import-untyped]
 from pyarrow import types as kinds
 
 from ddbload.dynamodb.attribute_values import NOT_A_DATE, NOT_A_TIME
-from ddbload.rows.blocks import RowBytes, Values
-from ddbload.rows.columns import JSON_ESCAPED, to_octets
+from ddbload.rows.blocks import RowBytes
+from ddbload.rows.columns import JSON_ESCAPED
 
 _NULL = '{"NULL":true}'
 _EPOCH = dt.date(1970, 1, 1).toordinal()
@@ -41,6 +42,7 @@ Leaves = Iterator[bool]
 Texts = tuple[str, Any]
 """Type of an array's values, and an array of the text between `_AROUND` of each, null for null. The
 type is empty if values may differ in type: then each text is the whole JSON of its value."""
+Cells = tuple[Sequence[str], str, str]
 _AROUND = {"": ("", ""), "BOOL": ('{"BOOL":', "}")}
 _AROUND.update({kind: (f'{{"{kind}":"', '"}') for kind in ("S", "N", "B")})
 
@@ -55,37 +57,30 @@ def rows_of_batch(batch: Any, int96: Iterable[bool], most_bytes: int) -> Iterato
     """
     names, leaves = tuple(batch.schema.names), iter(int96)
     columns = [_encode(column, leaves) for column in batch.columns]
-    found, columns = tuple(kind for kind, _ in columns), list(map(_closed, columns))
-    texts = _object(names, columns, '{"Item":{', "}}\n", batch.num_rows)
-    read = cache(lambda: [(_cells(text), *_AROUND[kind]) for kind, text in columns])
-    size = pc.sum(pc.binary_length(texts)).as_py() or 0
-    rows = max(1, batch.num_rows * most_bytes // max(1, size))
-    for first in range(0, batch.num_rows, rows):
-        part = slice(first, first + rows)
-        data = RowBytes(_bytes(texts[part]))
-        data.values = Values(
-            names, found, lambda part=part: [(cells[part], *around) for cells, *around in read()]
-        )
-        yield data
+    lines = _object(names, columns, '{"Item":{', "}}\n", batch.num_rows)
+    read = cache(lambda: [_cells(column) for column in columns])
+    ends = pc.cumulative_sum(pc.binary_length(lines).cast(pa.int64()))
+    # The number of the part in which each row ends.
+    parts = pc.run_end_encode(pc.divide(pc.subtract(ends, 1), most_bytes))
+    for part in starmap(slice, pairwise([0, *parts.run_ends.to_pylist()])):
+        rows = RowBytes(_joined_buffer(lines[part], ""))
+        rows.names, rows.kinds = names, tuple(kind for kind, _ in columns)
+        rows.columns = partial(_part, read, part)
+        yield rows
 
 
-def _closed(column: Texts) -> Texts:
-    """Return texts as whole values where some are null or empty: null differs from empty text."""
-    kind, texts = column
-    if kind and (texts.null_count or pc.min(pc.binary_length(texts)).as_py() == 0):
-        return "", _join(_AROUND[kind][0], texts, _AROUND[kind][1])
-    return column
+def _part(read: Callable[[], Iterable[Cells]], part: slice) -> list[Cells]:
+    return [(cells[part], before, after) for cells, before, after in read()]
 
 
-def _cells(texts: Any) -> Sequence[str]:
-    """Return texts in octets, empty for null. Raises `UnicodeDecodeError`."""
-    if texts.null_count:
-        texts = texts.fill_null("")
-    cells = texts.to_pylist()
-    if "".join(cells).isascii():
-        return cells
-    # No JSON has a line end.
-    return str(_bytes(_join(texts, "\n")), "latin-1").split("\n")[:-1]
+def _cells(column: Texts) -> Cells:
+    """Return an array's texts in octets, empty for null, and the JSON before and after each."""
+    if pc.min(pc.binary_length(column[1])).as_py() == 0:
+        # Empty text differs from null.
+        column = _whole(column)
+    # JSON has no line end.
+    octets = str(_joined_buffer(column[1].fill_null(""), "\n"), "latin-1")
+    return octets.split("\n"), *_AROUND[column[0]]
 
 
 def values(array: Any, int96: Leaves = repeat(False)) -> Any:  # noqa: B008 - has no state
@@ -93,13 +88,12 @@ def values(array: Any, int96: Leaves = repeat(False)) -> Any:  # noqa: B008 - ha
 
     Consumes an element of `int96` for each of the array's leaf columns.
     """
-    return _whole(_encode(array, int96))
+    return _whole(_encode(array, int96))[1].fill_null(_NULL)
 
 
-def _whole(column: Texts) -> Any:
+def _whole(column: Texts) -> Texts:
     kind, texts = column
-    before, after = _AROUND[kind]
-    return (_join(before, texts, after) if kind else texts).fill_null(_NULL)
+    return ("", _join(_AROUND[kind][0], texts, _AROUND[kind][1])) if kind else column
 
 
 def _join(*texts: Any, null: str | None = None) -> Any:
@@ -109,12 +103,9 @@ def _join(*texts: Any, null: str | None = None) -> Any:
     )
 
 
-def _bytes(texts: Any) -> bytes:
-    """Return the bytes of an array of texts without nulls."""
-    first, *_, last = pa.Array.from_buffers(
-        pa.int32(), len(texts) + 1, [None, texts.buffers()[1]], offset=texts.offset
-    ).take(pa.array([0, 0, len(texts)])).to_pylist()
-    return bytes(texts.buffers()[2].slice(first, last - first))
+def _joined_buffer(texts: Any, separator: str) -> Any:
+    one = pa.ListArray.from_arrays(pa.array([0, len(texts)], pa.int32()), texts)
+    return pc.binary_join(one, separator)[0].as_buffer()
 
 
 def _encode(array: Any, int96: Leaves) -> Texts:
@@ -135,10 +126,8 @@ def _encode(array: Any, int96: Leaves) -> Texts:
 
 
 def _uuids(array: Any) -> Texts:
-    texts = [None if raw is None else raw.hex() for raw in array.storage.to_pylist()]
-    return "S", pa.array(
-        [x and f"{x[:8]}-{x[8:12]}-{x[12:16]}-{x[16:20]}-{x[20:]}" for x in texts], pa.string()
-    )
+    texts = [raw and str(UUID(bytes=raw)) for raw in array.storage.to_pylist()]
+    return "S", pa.array(texts, pa.string())
 
 
 def _numbers(array: Any) -> Texts:
@@ -168,11 +157,7 @@ def _binaries(array: Any) -> Texts:
 
 
 def _dates(array: Any) -> Texts:
-    if kinds.is_date32(array.type):
-        days = array.view(pa.int32()).cast(pa.int64())
-    else:
-        milliseconds = array.view(pa.int64()).to_pylist()
-        days = pa.array([x and x // (_DAY_SECONDS * 1000) for x in milliseconds], pa.int64())
+    days = array.cast(pa.date32()).view(pa.int32()).cast(pa.int64())
     return _within(days, _FIRST_DAY, _LAST_DAY, _date_texts, NOT_A_DATE, "days")
 
 
@@ -193,7 +178,9 @@ def _timestamps(array: Any) -> Texts:
     a_day = _DAY_SECONDS * _UNITS[unit]
 
     def texts(counts: Any) -> Any:
-        made = pc.binary_replace_slice(counts.view(pa.timestamp(unit)).cast(pa.string()), 10, 11, "T")
+        made = pc.binary_replace_slice(
+            counts.view(pa.timestamp(unit)).cast(pa.string()), 10, 11, "T"
+        )
         return _join(made, zone) if zone else made
 
     first, last = max(-(2**63), _FIRST_DAY * a_day), min(2**63, (_LAST_DAY + 1) * a_day) - 1
@@ -205,11 +192,11 @@ def _old_timestamps(array: Any) -> Texts:
     parts = [None if raw is None else struct.unpack("<qi", raw) for raw in array.to_pylist()]
     a_day = _DAY_SECONDS * _UNITS["ns"]
     counts = [x and (x[1] - _JULIAN_EPOCH) * a_day + x[0] for x in parts]
-    days = pa.array([None if x is None else x // a_day for x in counts], pa.int64())
-    times = pa.array([None if x is None else x % a_day for x in counts], pa.time64("ns"))
+    days = pa.array([x and x // a_day for x in counts], pa.int64())
+    times = pa.array([x and x % a_day for x in counts], pa.time64("ns")).cast(pa.string())
 
     def texts(days: Any) -> Any:
-        return _join(_date_texts(days), "T", times.cast(pa.string()))
+        return _join(_date_texts(days), "T", times)
 
     shown = pa.array([None if x is None else str(x) for x in counts], pa.string())
     return _within(days, _FIRST_DAY, _LAST_DAY, texts, NOT_A_DATE, "ns", shown)
@@ -243,7 +230,7 @@ def _within(
 def _lists(array: Any, int96: Leaves) -> Any:
     if kinds.is_fixed_size_list(array.type):
         size, count = array.type.list_size, len(array)
-        offsets = pa.array(range(0, (count + 1) * size, size) if size else [0] * (count + 1))
+        offsets = pa.array([place * size for place in range(count + 1)])
         elements = array.values.slice(array.offset * size, count * size)
     else:
         offsets, first = array.offsets, array.offsets[0].as_py()
@@ -293,7 +280,9 @@ def _object(
 ) -> Any:
     """Return the JSON of objects with these members."""
     parts: list[Any] = []
-    for name, (kind, texts) in zip(names, map(_closed, columns), strict=True):
+    for name, column in zip(names, columns, strict=True):
+        # The replacement of a null is a whole value.
+        kind, texts = _whole(column) if column[1].null_count else column
         before, after = _AROUND[kind]
         parts += [f"{begin}{encode_basestring(name)}:{before}", texts]
         begin = f"{after},"

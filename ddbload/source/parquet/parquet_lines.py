@@ -26,7 +26,6 @@ from ddbload.errors import (
     TooManyColumns,
     UnsupportedFormat,
 )
-from ddbload.rows.blocks import RowBytes
 from ddbload.source.decoding.compression import EXPANSION_ALLOWANCE_BYTES
 from ddbload.source.decoding.decoded_source import ByteSource, DecodedSource, slice_pieces
 from ddbload.source.parquet.arrow_to_ddb_json import (
@@ -153,29 +152,10 @@ class ParquetLines(DecodedSource):
     def stream(self, start: int, end: int | None, piece_bytes: int) -> Iterator[bytes]:
         """Yield the lines' bytes in [`start`, `end`) in pieces of at most `piece_bytes`.
 
-        `end` None reads to the end. Lines before `start` are made and dropped.
+        `end` None reads to the end. Lines before `start` are made and dropped. Most pieces are
+        `RowBytes`.
         """
-        pieces: Iterator[bytes] = self._lines(piece_bytes)
-        yield from slice_pieces(pieces, 0, start, end, piece_bytes, self.name)
-
-    def stream_rows(self, start: int, end: int | None, piece_bytes: int) -> Iterator[bytes]:
-        """Yield a range like `stream`: `RowBytes` of about `piece_bytes`, bytes where it cuts them.
-
-        Raises `SourceChanged` as `stream`.
-        """
-        position = 0
-        for rows in self._lines(piece_bytes):
-            after = position + len(rows)
-            if start <= position and (end is None or after <= end):
-                yield rows
-            elif after > start:
-                cut = bytes(rows)[max(0, start - position) : None if end is None else end - position]
-                if cut:
-                    yield cut
-            position = after
-            if end is not None and position >= end:
-                return
-        yield from slice_pieces(iter(()), position, start, end, piece_bytes, self.name)
+        yield from slice_pieces(self._lines(piece_bytes), 0, start, end, piece_bytes, self.name)
 
     def close(self) -> None:
         """Close the file."""
@@ -264,7 +244,7 @@ class ParquetLines(DecodedSource):
                 _FOOTERS[version] = known
         return known
 
-    def _lines(self, piece_bytes: int) -> Iterator[RowBytes]:
+    def _lines(self, piece_bytes: int) -> Iterator[bytes]:
         for group in range(self._first, self._after):
             for batch in self._batches(group):
                 pieces = rows_of_batch(batch, self._footer[1], piece_bytes)
