@@ -21,40 +21,34 @@ from ddbload.items.row_attributes import ItemLayout
 from ddbload.rows.blocks import RowBytes
 from ddbload.rows.columns import Columns
 
-_MAX_COMPILED = 100
-"""Most orders of attributes and types whose rules are kept."""
-
 
 class ValueRows:
     """Encoder for rows that all have the same attributes."""
 
     def __init__(self, builder: DocumentBuilder, joiner: Joiner) -> None:
         self._builder, self._joiner, rules = builder, joiner, builder.rules
-        self._is_compiled = not (
-            rules.where
-            or rules.markers
-            or rules.changes.templates
-            or rules.nulls == EMPTY
-            or rules.mode.deletes
-            or builder.needs.adds
-            or builder.position_attribute
-        )
-        self._compiled = lru_cache(_MAX_COMPILED)(self._compile)
+        of_values = rules.where, rules.markers, rules.changes.templates, builder.needs.adds
+        of_rows = rules.nulls == EMPTY, rules.mode.deletes, builder.position_attribute
+        self._is_compiled = not any((*of_values, *of_rows))
+        self._compiled = lru_cache(self._compile)
 
     def encode(self, rows: RowBytes) -> EncodedRows | None:
-        """Encode rows; None if they are to be read as lines."""
+        """Encode rows, once; None if they are to be read as lines."""
+        # Blocks are kept until their rows are written, but not the values of whole batches.
+        read, rows.columns = rows.columns, None
         compiled = self._compiled(rows.names, rows.kinds) if self._is_compiled else None
         try:
             rows.decode()
         except UnicodeDecodeError:
             compiled = None
-        if compiled is None:
+        if compiled is None or read is None:
             return None
         fields, encoder = compiled
         cells, around = list[Sequence[str]](), list[tuple[str, str] | None]()
-        values = rows.columns()
+        values = read()
         for place, is_read in fields:
             kind, (column, before, after) = rows.kinds[place], values[place]
+            column = column[rows.part]
             if is_read:
                 # Empty text is not null, and numbers become text as DynamoDB has them.
                 if not before or (kind == "N" and not are_plain_numbers(column)):
@@ -91,16 +85,10 @@ class ValueRows:
             fields.append((int(place), is_read))
             types.append(wanted)
         needed = builder.needs.condition_columns.union(builder.key_names)
-        if not needed.issubset(layout.attributes) or not self._joiner.fits(layout.attributes):
+        is_whole = fields and needed.issubset(layout.attributes)
+        if not is_whole or not self._joiner.fits(layout.attributes):
             return None
-        if not fields:
-            return None
-        encoder = BatchEncoder(
-            layout.attributes,
-            types,
-            builder.rules.table,
-            rules.nulls,
-            builder.needs,
-            joins_text=self._joiner.joins_text,
+        joins_text = self._joiner.joins_text
+        return fields, BatchEncoder(
+            layout.attributes, types, rules.table, rules.nulls, builder.needs, joins_text=joins_text
         )
-        return fields, encoder

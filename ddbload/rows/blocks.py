@@ -165,9 +165,12 @@ class RowBytes(bytes):
     names: tuple[str, ...]
     kinds: tuple[str, ...]
     """Type of each attribute's values; empty if each value is to be checked."""
-    columns: Callable[[], list[tuple[Sequence[str], str, str]]]
-    """Function that reads the values: for each attribute the text of every value in octets, empty
-    for null, and the JSON before and after each. Without JSON around it, a text is JSON itself."""
+    columns: Callable[[], list[tuple[Sequence[str], str, str]]] | None = None
+    """Function that reads the values, None once they are encoded: for each attribute the text of
+    every value in octets, empty for null, and the JSON before and after each. Without JSON around
+    it, a text is JSON itself."""
+    part: slice
+    """Slice of the values that these rows have."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,7 +10,7 @@ import binascii
 import datetime as dt
 import struct
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from functools import cache, partial
+from functools import cache
 from itertools import pairwise, repeat, starmap
 from json.encoder import encode_basestring
 from typing import Any
@@ -25,6 +25,9 @@ from ddbload.dynamodb.attribute_values import NOT_A_DATE, NOT_A_TIME
 from ddbload.rows.blocks import RowBytes
 from ddbload.rows.columns import JSON_ESCAPED
 
+# Arrow's own allocator keeps 30 MB and more of freed memory.
+pa.set_memory_pool(pa.system_memory_pool())
+
 _NULL = '{"NULL":true}'
 _EPOCH = dt.date(1970, 1, 1).toordinal()
 # First and last days of the years 1 to 9999, counted from 1970-01-01.
@@ -34,8 +37,6 @@ _JULIAN_EPOCH = 2_440_588
 _UNITS = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
 _DAY_SECONDS = 86_400
 _PLAIN = bytes(set(range(256)) - set(JSON_ESCAPED))
-# Bytes of text that are looked at together.
-_SCAN_BYTES = 64 * 1024
 
 Leaves = Iterator[bool]
 """For each leaf column of the file, in order: whether it is INT96."""
@@ -47,7 +48,7 @@ _AROUND = {"": ("", ""), "BOOL": ('{"BOOL":', "}")}
 _AROUND.update({kind: (f'{{"{kind}":"', '"}') for kind in ("S", "N", "B")})
 
 
-def rows_of_batch(batch: Any, int96: Iterable[bool], most_bytes: int) -> Iterator[RowBytes]:
+def lines(batch: Any, int96: Iterable[bool], most_bytes: int) -> list[RowBytes]:
     """Encode a record batch as lines, one `{"Item": {...}}` per row, of about `most_bytes` each.
 
     `int96`: for each leaf column of the file, whether it is INT96.
@@ -57,20 +58,18 @@ def rows_of_batch(batch: Any, int96: Iterable[bool], most_bytes: int) -> Iterato
     """
     names, leaves = tuple(batch.schema.names), iter(int96)
     columns = [_encode(column, leaves) for column in batch.columns]
-    lines = _object(names, columns, '{"Item":{', "}}\n", batch.num_rows)
+    texts = _object(names, columns, '{"Item":{', "}}\n", batch.num_rows)
     read = cache(lambda: [_cells(column) for column in columns])
-    ends = pc.cumulative_sum(pc.binary_length(lines).cast(pa.int64()))
+    ends = pc.cumulative_sum(pc.binary_length(texts).cast(pa.int64()))
     # The number of the part in which each row ends.
     parts = pc.run_end_encode(pc.divide(pc.subtract(ends, 1), most_bytes))
+    found = []
     for part in starmap(slice, pairwise([0, *parts.run_ends.to_pylist()])):
-        rows = RowBytes(_joined_buffer(lines[part], ""))
+        rows = RowBytes(_joined_buffer(texts[part], ""))
         rows.names, rows.kinds = names, tuple(kind for kind, _ in columns)
-        rows.columns = partial(_part, read, part)
-        yield rows
-
-
-def _part(read: Callable[[], Iterable[Cells]], part: slice) -> list[Cells]:
-    return [(cells[part], before, after) for cells, before, after in read()]
+        rows.part, rows.columns = part, read
+        found.append(rows)
+    return found
 
 
 def _cells(column: Texts) -> Cells:
@@ -96,11 +95,8 @@ def _whole(column: Texts) -> Texts:
     return ("", _join(_AROUND[kind][0], texts, _AROUND[kind][1])) if kind else column
 
 
-def _join(*texts: Any, null: str | None = None) -> Any:
-    handling = "emit_null" if null is None else "replace"
-    return pc.binary_join_element_wise(
-        *texts, "", null_handling=handling, null_replacement=null or ""
-    )
+def _join(*texts: Any) -> Any:
+    return pc.binary_join_element_wise(*texts, "")
 
 
 def _joined_buffer(texts: Any, separator: str) -> Any:
@@ -138,10 +134,7 @@ def _numbers(array: Any) -> Texts:
 def _texts(array: Any) -> Texts:
     if not kinds.is_string(array.type):
         array = array.cast(pa.string())
-    data = memoryview(array.buffers()[2] or b"")
-    found: set[int] = set()
-    for start in range(0, len(data), _SCAN_BYTES):
-        found.update(bytes(data[start : start + _SCAN_BYTES]).translate(None, _PLAIN))
+    found = set(bytes(array.buffers()[2] or b"").translate(None, _PLAIN))
     for byte in sorted(found, key=lambda byte: byte != ord("\\")):
         # The backslash comes first.
         array = pc.replace_substring(array, chr(byte), encode_basestring(chr(byte))[1:-1])
@@ -206,14 +199,11 @@ def _date_texts(days: Any) -> Any:
     return days.cast(pa.int32()).view(pa.date32()).cast(pa.string())
 
 
+_Write = Callable[[Any], Any]
+
+
 def _within(
-    counts: Any,
-    first: int,
-    last: int,
-    write: Callable[[Any], Any],
-    kind: str,
-    unit: str,
-    shown: Any = None,
+    counts: Any, first: int, last: int, write: _Write, kind: str, unit: str, shown: Any = None
 ) -> Texts:
     """Encode dates or times from `first` to `last` as text by `write`.
 
@@ -248,20 +238,16 @@ def _maps(array: Any, int96: Leaves) -> Any:
     first, last = array.offsets[0].as_py(), array.offsets[-1].as_py()
     kind, keys = _encode(array.keys.slice(first, last - first), int96)
     elements = values(array.items.slice(first, last - first), int96)
-    if kind:
-        return _joined(array, array.offsets, _join('"', keys, '":', elements), '{"M":{', "}}")
-    names = keys.fill_null(_NULL).to_pylist()
-    if any(not name.startswith(_MAP_KEYS) for name in names):
+    if keys.null_count or (len(keys) and kinds.is_nested(array.type.key_type)):
         raise NotImplementedError(f"a map with keys of type {array.type.key_type}")
-    # Keep a placeholder unchanged, so that the row is rejected.
-    members = [
-        f"{name[5:-1]}:{element}" if name.startswith(_MAP_KEYS[0]) else f'"{NOT_A_TIME}":{name}'
-        for name, element in zip(names, elements.to_pylist(), strict=True)
-    ]
-    return _joined(array, array.offsets, pa.array(members, pa.string()), '{"M":{', "}}")
-
-
-_MAP_KEYS = ('{"S":"', f'{{"{NOT_A_DATE}":', f'{{"{NOT_A_TIME}":')
+    if kind:
+        names = _join('"', keys, '"')
+    else:
+        # Keep a placeholder unchanged, so that the row is rejected.
+        begin, bad = '{"S":', _join(f'"{NOT_A_TIME}":', keys)
+        good = pc.utf8_slice_codeunits(keys, len(begin), -1)
+        names = pc.if_else(pc.starts_with(keys, begin), good, bad)
+    return _joined(array, array.offsets, _join(names, ":", elements), '{"M":{', "}}")
 
 
 def _joined(array: Any, offsets: Any, elements: Any, before: str, after: str) -> Any:
@@ -280,15 +266,15 @@ def _object(
 ) -> Any:
     """Return the JSON of objects with these members."""
     parts: list[Any] = []
-    for name, column in zip(names, columns, strict=True):
-        # The replacement of a null is a whole value.
-        kind, texts = _whole(column) if column[1].null_count else column
+    for name, (kind, texts) in zip(names, columns, strict=True):
+        if texts.null_count:
+            kind, texts = "", _whole((kind, texts))[1].fill_null(_NULL)
         before, after = _AROUND[kind]
         parts += [f"{begin}{encode_basestring(name)}:{before}", texts]
         begin = f"{after},"
     if not parts:
         return pa.array([begin + end] * count, pa.string())
-    return _join(*parts, begin[:-1] + end, null=_NULL)
+    return _join(*parts, begin[:-1] + end)
 
 
 # Functions that encode arrays, each with the tests of the types that it encodes.

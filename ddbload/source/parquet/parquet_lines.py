@@ -31,8 +31,8 @@ from ddbload.source.decoding.decoded_source import ByteSource, DecodedSource, sl
 from ddbload.source.parquet.arrow_to_ddb_json import (
     ROW_BYTES,
     decoded_size,
+    lines,
     longest_value,
-    rows_of_batch,
     slices,
 )
 from ddbload.source.parquet.parquet_bytes import (
@@ -55,7 +55,7 @@ _BATCH_ROWS = 4096
 _DENSE_BYTES = 16 * 1024 * 1024
 # Memory of the rows that are converted to JSON together, and the maximum for one row, which is far
 # above the size of an item.
-_JSON_BYTES = 8 * 1024 * 1024
+_JSON_BYTES = 16 * 1024 * 1024
 _MAX_ROW_MEMORY = 64 * 1024 * 1024
 # Number of rows accepted in any file, however small.
 _ALLOWED_ROWS = 1_000_000
@@ -247,9 +247,7 @@ class ParquetLines(DecodedSource):
     def _lines(self, piece_bytes: int) -> Iterator[bytes]:
         for group in range(self._first, self._after):
             for batch in self._batches(group):
-                pieces = rows_of_batch(batch, self._footer[1], piece_bytes)
-                while rows := self._call(lambda: next(pieces, None), group):  # noqa: B023 - used at once
-                    yield rows
+                yield from self._call(lambda: lines(batch, self._footer[1], piece_bytes), group)  # noqa: B023 - used at once
 
     def _batches(self, group: int) -> Iterator[Any]:
         """Read a row group as record batches of bounded size."""
