@@ -241,13 +241,13 @@ def _maps(array: Any, int96: Leaves) -> Any:
     if keys.null_count or (len(keys) and kinds.is_nested(array.type.key_type)):
         raise NotImplementedError(f"a map with keys of type {array.type.key_type}")
     if kind:
-        names = _join('"', keys, '"')
+        members = _join('"', keys, '":', elements)
     else:
         # Keep a placeholder unchanged, so that the row is rejected.
         begin, bad = '{"S":', _join(f'"{NOT_A_TIME}":', keys)
-        good = pc.utf8_slice_codeunits(keys, len(begin), -1)
-        names = pc.if_else(pc.starts_with(keys, begin), good, bad)
-    return _joined(array, array.offsets, _join(names, ":", elements), '{"M":{', "}}")
+        good = _join(pc.utf8_slice_codeunits(keys, len(begin), -1), ":", elements)
+        members = pc.if_else(pc.starts_with(keys, begin), good, bad)
+    return _joined(array, array.offsets, members, '{"M":{', "}}")
 
 
 def _joined(array: Any, offsets: Any, elements: Any, before: str, after: str) -> Any:
