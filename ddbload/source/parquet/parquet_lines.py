@@ -152,9 +152,13 @@ class ParquetLines(DecodedSource):
     def stream(self, start: int, end: int | None, piece_bytes: int) -> Iterator[bytes]:
         """Yield the lines' bytes in [`start`, `end`) in pieces of at most `piece_bytes`.
 
-        `end` None reads to the end. Lines before `start` are made and dropped. Most pieces are
-        `RowBytes`.
+        `end` None reads to the end. Lines before `start` are made and dropped.
         """
+        pieces = map(bytes, self._lines(piece_bytes))
+        yield from slice_pieces(pieces, 0, start, end, piece_bytes, self.name)
+
+    def stream_rows(self, start: int, end: int | None, piece_bytes: int) -> Iterator[bytes]:
+        """Yield a range like `stream`, in `RowBytes` that may exceed `piece_bytes` by a row."""
         yield from slice_pieces(self._lines(piece_bytes), 0, start, end, piece_bytes, self.name)
 
     def close(self) -> None:
