@@ -165,6 +165,13 @@ def test_numbers_beyond_dynamodb_are_kept(value):
     assert items(pa.array([1.5, value])) == [{"N": "1.5"}, {"N": str(value)}]
 
 
+def test_nulls_in_lists_of_a_fixed_length_are_kept():
+    rows = [[[None], [None, None]], [[], [None]]]
+    array = pa.array(rows, pa.list_(pa.list_(pa.null()), 2))
+    expected = [{"L": [{"L": [NULL] * len(each)} for each in row]} for row in rows]
+    assert [json.loads(text) for text in values(array).to_pylist()] == expected
+
+
 def test_invalid_utf8_is_kept():
     raw = pa.array([b"a\xff", None, b"b"])
     column = pa.Array.from_buffers(pa.string(), 3, raw.buffers())
