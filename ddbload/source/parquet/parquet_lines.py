@@ -48,7 +48,7 @@ MIN_RANGE_BYTES = 4 * 1024 * 1024
 
 # Limits of one record batch. Its bytes are estimated from the row group's metadata, which does not
 # include how often a dictionary's values are repeated.
-_BATCH_CELLS = 128 * 1024
+_BATCH_CELLS = 64 * 1024
 _BATCH_BYTES = 4 * 1024 * 1024
 _BATCH_ROWS = 4096
 # Columns that may decode to more per batch are read dictionary-encoded.
