@@ -46,9 +46,7 @@ def describe_table_with_response(
     that deployed functions may not send. Raises `TableNotFound`, `TableNotActive`, and AWS's
     errors.
     """
-    absent = (
-        f"there is no table {name} in {client.meta.region_name}; ddbload does not create tables"
-    )
+    absent = f"there is no table {name} in {client.meta.region_name}"
     try:
         return _ask(
             client, name, lambda answer: (_table(name, answer), answer), absent, retry_policy
@@ -66,8 +64,7 @@ def _suggestion(client: DynamoDBClient, name: str) -> str:
     with suppress(Exception):
         names = client.list_tables()["TableNames"]
     return did_you_mean(name, names) or (
-        f" (ddbload plan SOURCE {name} --create-table KEY:TYPE prints the command that does);"
-        " --region names another region"
+        "; ddbload import --create-table KEY:TYPE makes it, --region names another region"
     )
 
 

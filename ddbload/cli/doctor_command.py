@@ -9,9 +9,11 @@ from click.shell_completion import ShellComplete, get_completion_class, shell_co
 
 from ddbload.aws.clients import AwsSettings, Clients
 from ddbload.cli import COMPLETE_VARIABLE, options
-from ddbload.cli.run_location import stack_name
+from ddbload.cli.payload import is_data_file
 from ddbload.cli.terminal import EXIT_DONE, EXIT_FAILED, Output, print_json, print_stdout
 from ddbload.doctor.checks import FAIL, Check, check_aws, check_machine
+from ddbload.errors import InvalidUsage
+from ddbload.runs.run_location import stack_name
 
 PROGRAM = "ddbload"
 
@@ -36,8 +38,13 @@ def doctor_command(
 
     Exit status: 0 if nothing failed, also with warnings; 1 if a check failed.
     """
-    if table is not None and table.startswith("s3://"):
+    if table is not None and (table.startswith("s3://") or is_data_file(table)):
         table, source = source, table
+    if source is not None and not source.startswith("s3://"):
+        raise InvalidUsage(
+            f"doctor checks tables and s3:// sources, and {source} is neither: ddbload plan"
+            f" {source} {table or 'TABLE'} checks a file"
+        )
     wanted = chain(
         check_machine(),
         check_aws(Clients(aws), table=table, source=source, stack=stack_name(stack)),

@@ -76,7 +76,11 @@ _OPTIONS = _by_word(
         "the source is the first argument, without an option": "--file --input --source"
         " --path --filename --src -f -i",
         "the source is the first argument: s3://bucket/key, or s3://bucket/prefix/": "--bucket"
-        " --key --prefix --recursive --s3",
+        " --prefix --recursive --s3",
+        "keys are the table's: rename a column to one (--rename), or make a missing table with"
+        " --create-table isbn:S": "--key --keys --primary-key --partition-key --hash-key",
+        "a time to live is a column of type epoch: --types expires=epoch": "--ttl --ttl-attribute",
+        "options stand in a job file: ddbload run FILE": "--config --conf --settings --job",
         "the output is the last argument: SOURCE OUT": "--out --output --output-file --dest -o",
         "the run is the first argument, without an option": "--run",
     }

@@ -425,10 +425,15 @@ ledger_option = run_option(
 stack_option = run_option(
     metavar="NAME", help="Name of the deployed stack.", show_default="$DDBLOAD_STACK, or ddbload"
 )
-processes_option = run_option(
-    metavar="N", type=click.IntRange(1, 256), help="Worker processes.", show_default="one per core"
+processes_option, import_processes_option = (
+    run_option(
+        metavar="N", type=click.IntRange(1, 256), help="Worker processes.", show_default=default
+    )
+    for default in ("one per core", "one")
 )
-yes_option = run_option(is_flag=True, common=False, help="Agree to the price of --prewarm.")
+yes_option = run_option(
+    is_flag=True, common=False, help="Agree to the price of --prewarm, and to --create-table."
+)
 once_option = run_option(
     is_flag=True,
     help="Skip objects that were loaded into this table before, read and written the same way.",

@@ -45,12 +45,10 @@ def show_plan(plan: Value, *, show_all: bool = False) -> None:
         section("Price", _price(plan["price"]))
     if plan["warnings"]:
         section("Before you begin", _list([each["message"] for each in plan["warnings"]]))
-    commands = {"Make the table": plan["create_table"], "Import it": plan["command"]}
-    for title, command in commands.items():
-        if command:
-            # Printed as one line of any length: a wrapped line would be copied with its line break.
-            line = Text(f"  {visible(command)}", "cyan", no_wrap=True, overflow="ignore")
-            section(title, line)
+    if plan["command"]:
+        # Printed as one line of any length: a wrapped line would be copied with its line break.
+        command = visible(plan["command"])
+        section("Import it", Text(f"  {command}", "cyan", no_wrap=True, overflow="ignore"))
     draw(Group(*parts))
 
 

@@ -18,7 +18,7 @@ from rich.text import Text
 from ddbload import errors
 from ddbload.cli import options, run_result
 from ddbload.cli.import_command import import_with_progress
-from ddbload.cli.run_location import NamedRun, RunLocation, run_options
+from ddbload.cli.run_location import NamedRun, run_options
 from ddbload.cli.run_result import Result
 from ddbload.cli.run_setup import open_stream
 from ddbload.cli.tables import draw, make_table
@@ -28,6 +28,7 @@ from ddbload.contracts.run_record import RunRecord
 from ddbload.runs import retry_rejects
 from ddbload.runs.local_runs import local_folder
 from ddbload.runs.run_import import asked_for, new_run_id
+from ddbload.runs.run_location import RunLocation
 from ddbload.source.local_file import RETRY_PREFIX
 
 SHOWN = 50

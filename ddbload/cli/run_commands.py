@@ -9,7 +9,7 @@ from typing import Any
 
 from ddbload.cli import options, terminal
 from ddbload.cli.progress import show_progress
-from ddbload.cli.run_location import Deployed, NamedRun, RunLocation, find_runs, run_options
+from ddbload.cli.run_location import NamedRun, run_options
 from ddbload.cli.run_result import Result
 from ddbload.cli.run_setup import private_file
 from ddbload.cli.terminal import Output
@@ -21,6 +21,7 @@ from ddbload.ledger.run_state import RunState
 from ddbload.report_page.page import run_page
 from ddbload.runs.local_runs import SPOOL, follow_process, wait_for_begin
 from ddbload.runs.run_control import cancel_run, change_limits
+from ddbload.runs.run_location import Deployed, RunLocation, find_runs
 from ddbload.source.local_file import name_for_user
 from ddbload.steps.report import SeenRun, why_not_resumable
 

@@ -159,7 +159,7 @@ class Result:
         explained = {
             "superseded": mode_of(report.mode).superseded,
             "skipped": skipped,
-            "filtered": "left out by --where",
+            "filtered": "left out",
         }
         parts = [report.written_text]
         parts += [

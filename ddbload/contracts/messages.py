@@ -277,11 +277,16 @@ class Message:
         Raises `InvalidPayload` for a missing, unknown or wrong field.
         """
         name, readers = _readers(cls)  # type: ignore[arg-type]  # mypy takes no class for hashable
-        f = JsonObjectReader(value, name if path is None else path)
+        f = JsonObjectReader(cls.nested(value), name if path is None else path)
         message = cls(*[read(f, *arguments) for read, arguments in readers])
         message.check_rules(f)
         f.refuse_unknown()
         return message
+
+    @staticmethod
+    def nested(value: object) -> object:
+        """Return what is read in place of the value: with each option in its part."""
+        return value
 
     def check_rules(self, f: JsonObjectReader) -> None:
         """Raise `InvalidPayload` for a combination of fields that the message does not allow."""
@@ -428,6 +433,11 @@ class Option:
     """True if it determines which rows and items an object version gives."""
     delimited: bool = False
     """True if it applies to delimited text alone."""
+
+    @property
+    def name(self) -> str:
+        """Name as it is written in a job file, a payload and Python: `skip_lines`."""
+        return self.flag.partition("/")[0].removeprefix("--").replace("-", "_")
 
 
 def option(

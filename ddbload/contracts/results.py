@@ -30,6 +30,8 @@ MAX_CAUSE = 2000
 
 REFUSED_BY_DYNAMODB = "refused_by_dynamodb"
 """Cause of rejects whose detail is DynamoDB's message, which may quote the item."""
+TRANSFORM = "transform"
+"""Cause of rejects of a Python function, whose detail is the function's."""
 LINES_BEFORE = "lines_before"
 """Field of a stored reject whose line is not known: line ends from the chunk's start to the row."""
 

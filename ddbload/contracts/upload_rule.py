@@ -10,8 +10,9 @@ from dataclasses import dataclass, field, replace
 from typing import Annotated, Any, Self
 from urllib.parse import parse_qsl, quote, unquote, urlencode
 
+from ddbload.contracts.comparisons import Comparison
 from ddbload.contracts.messages import JsonObjectReader, JsonRule, Message
-from ddbload.contracts.payload import Comparison, Payload, read_where, where_json
+from ddbload.contracts.payload import Payload, read_where, where_json, with_options_in_parts
 from ddbload.contracts.source import (
     AUTO,
     DYNAMODB_EXPORT,
@@ -184,6 +185,8 @@ class UploadRule(Message):
     where: Annotated[tuple[Comparison, ...], JsonRule(read=read_where, sparse=True)] = ()
     once: Annotated[bool, JsonRule(sparse=True)] = False
     """Leave out an upload whose content the table has loaded under the same key."""
+
+    nested = staticmethod(with_options_in_parts)
 
     def check(self, path: str) -> None:
         """Raise the error that each run of the rule would fail with. `path`: the rule's place.

@@ -12,7 +12,7 @@ from typing import Any
 
 from ddbload.contracts.chunks import ListingCursor, ListingPart
 from ddbload.contracts.run_record import RunRecord
-from ddbload.contracts.source import ZIP
+from ddbload.contracts.source import is_archive
 from ddbload.errors import DdbloadError, LedgerDamaged, SourceNotFound
 from ddbload.ledger.ledger import Ledger
 
@@ -148,17 +148,6 @@ def listing_of(part: ListingPart, listing: str, name: str) -> ObjectListing:
         )
     pinned = {"objects": part.objects, "bytes": part.bytes, "sha256": part.sha256}
     return ObjectListing(pinned, listing, part.format, part.archives)
-
-
-def stored_bytes(pinned: PinnedObject) -> int:
-    """Return the stored size in bytes of an object, or of the member of an archive."""
-    return int(pinned["bytes" if "member" in pinned else "size"])
-
-
-def is_archive(pinned: PinnedObject) -> bool:
-    """Return whether an object has the name of a ZIP archive, and is not a member of one."""
-    name = str(pinned.get("path") or pinned.get("key"))
-    return "member" not in pinned and name.lower().endswith(f".{ZIP}")
 
 
 def iter_objects(record: RunRecord, ledger: Ledger, first: int) -> Iterator[PinnedObject]:

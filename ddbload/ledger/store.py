@@ -290,7 +290,8 @@ class FolderStore(Store):
                 raise LedgerDamaged(message) from None
             raise LedgerUnwritable(
                 f"the ledger cannot be written at {self.uri(name)}: {error.strerror}; make room or"
-                f" mend the permissions (its file system must know hard links), and {TAKE_UP}"
+                " mend the permissions (its file system must know hard links), or name another"
+                f" place by --ledger, and {TAKE_UP}"
             ) from None
 
 

@@ -13,7 +13,7 @@ from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
 from ddbload.context import Context
-from ddbload.contracts.source import AUTO, UNCOMPRESSED, ZIP, Source
+from ddbload.contracts.source import AUTO, UNCOMPRESSED, ZIP, Source, is_archive
 from ddbload.contracts.text_encodings import is_single_byte
 from ddbload.errors import (
     AmbiguousDelimiter,
@@ -27,7 +27,7 @@ from ddbload.errors import (
     UnsupportedFormat,
     UnterminatedQuote,
 )
-from ddbload.ledger.object_listing import EXTRA_LISTING_FIELDS, is_archive, stored_bytes
+from ddbload.ledger.object_listing import EXTRA_LISTING_FIELDS
 from ddbload.parallel import map_in_threads
 from ddbload.rows.file_signatures import (
     LONGEST_COMPRESSION_SIGNATURE,
@@ -42,7 +42,7 @@ from ddbload.source.decoding.decoded_source import ByteSource, DecodedSource, He
 from ddbload.source.local_file import open_local
 from ddbload.source.s3_listing.list_objects import list_objects
 from ddbload.source.s3_listing.list_page import ListedObject
-from ddbload.source.s3_object import Pinned, S3Object, open_s3
+from ddbload.source.s3_object import Pinned, S3Object, open_s3, stored_bytes
 from ddbload.source.s3_requests import ObjectRange, read_ranges
 from ddbload.source.zip_members import ZipMember, list_members
 
@@ -349,7 +349,7 @@ def open_parquet(
     if compression != UNCOMPRESSED:
         # Parquet is read from its end and in ranges, which a compressed stream does not allow.
         raise UnsupportedFormat(
-            f"{raw.name} is Parquet within {compression}: decompress it first; Parquet files are"
+            f"this is Parquet within {compression}: decompress it first; Parquet files are"
             " compressed inside"
         )
     try:

@@ -25,13 +25,14 @@ from ddbload.contracts.row_counts import RowCounts
 from ddbload.contracts.run_record import Cursor, RunRecord
 from ddbload.errors import Interrupted
 from ddbload.ledger.ledger import Ledger
-from ddbload.ledger.object_listing import PinnedObject, iter_objects, stored_bytes
+from ddbload.ledger.object_listing import PinnedObject, iter_objects
 from ddbload.reading.open_sources import open_decoded, open_each
 from ddbload.reading.processes import ProcessPool
 from ddbload.reading.row_batches import Part, RowBatch, iter_row_batches
 from ddbload.reading.row_blocks import RunReader, rare_gc
 from ddbload.rows.blocks import Defect
 from ddbload.source.decoding.decoded_source import DecodedSource
+from ddbload.source.s3_object import stored_bytes
 
 PART_BYTES = 2 * 1024 * 1024
 """Bytes of a part of a local file."""

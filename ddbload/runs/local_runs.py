@@ -15,7 +15,7 @@ from typing import Self
 from ddbload.aws.clients import AwsSettings, Clients
 from ddbload.context import AccessPolicy, ChunkProgress, Context, segment_reader
 from ddbload.contracts.control import CONTROL_SECONDS
-from ddbload.contracts.options import DEFAULT_CONCURRENCY
+from ddbload.contracts.options import ASYNC, DEFAULT_CONCURRENCY, THREADS
 from ddbload.contracts.results import Heartbeat
 from ddbload.contracts.row_counts import RowCounts
 from ddbload.errors import DdbloadError, InvalidUsage, RunUnderWay
@@ -101,6 +101,14 @@ def _state_folder() -> Path:
     except RuntimeError:
         raise InvalidUsage("there is no home folder to keep runs in; give --ledger") from None
     return folder / "ddbload"
+
+
+def default_engine(clients: Clients) -> str:
+    """Return the engine that needs the least CPU; behind a proxy only botocore's works."""
+    # Imported here so that --help does not load botocore.
+    from ddbload.aws.signing.signers import has_proxy
+
+    return THREADS if has_proxy(clients.dynamodb.meta.endpoint_url) else ASYNC
 
 
 def open_store(location: str, clients: Clients) -> Store:

@@ -53,9 +53,15 @@ def list_members(source: ByteSource) -> list[dict[str, Any]]:
             raise UnsupportedFormat(f"{source.name}: this ZIP archive is {kind}")
     found, left_out = {}, Counter[str]()
     infos.sort(key=lambda info: info.header_offset)
-    nexts = [*(info.header_offset for info in infos), directory][1:]
+    begin, *nexts = (*(info.header_offset for info in infos), directory)
+    if begin and b"".join(source.stream(0, 4, 4)) == _LOCAL_SIGNATURE:
+        raise _damaged(
+            source.name,
+            "it begins with members that are not in its directory, as where archives are joined",
+        )
     for info, until in zip(infos, nexts, strict=True):
         name, at, size = info.filename, info.header_offset, info.compress_size
+        is_deflated = info.compress_type == zipfile.ZIP_DEFLATED
         if at < 0 or at + _LOCAL_BYTES + size > until:
             raise _damaged(source.name, f"{name} overlaps another member, or the directory")
         parts = name.replace("\\", "/").split("/")
@@ -67,10 +73,11 @@ def list_members(source: ByteSource) -> list[dict[str, Any]]:
             raise UnsupportedFormat(f"{source.name}!{name} {why}")
         elif name in found:
             raise _damaged(source.name, f"it has two members named {name}")
-        elif not info.file_size and size <= _MOST_BYTES_OF_NOTHING:
+        elif not info.file_size:
+            if info.CRC or size > (_MOST_BYTES_OF_NOTHING if is_deflated else 0):
+                raise _damaged(source.name, f"{name} has size 0, and data")
             left_out["empty"] += 1
         else:
-            is_deflated = info.compress_type == zipfile.ZIP_DEFLATED
             member = [name, at, until, is_deflated, info.CRC, info.file_size]
             found[name] = {**source.pinned, "bytes": size, "member": member}
     if not found:

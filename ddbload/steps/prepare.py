@@ -404,7 +404,8 @@ def _with_encoding(raw: ByteSource, source: Source) -> Source:
     start = read_start(file, _MOST_BYTES, SNIFFED_BYTES)[:_MOST_BYTES]
     found = encoding_of(start[:LONGEST_BYTE_ORDER_MARK])
     if found is None:
-        refuse_other_encodings(start, whole=len(start) < _MOST_BYTES)
+        is_member = "member" in raw.pinned
+        refuse_other_encodings(start, whole=len(start) < _MOST_BYTES, is_member=is_member)
     return replace(source, encoding=found or "utf-8")
 
 

@@ -17,7 +17,6 @@ from ddbload.cli.commands import _OTHER_NAMES, command_hint, commands, run
 from ddbload.cli.environment import variable_names
 from ddbload.cli.hints import _OPTIONS
 from ddbload.cli.payload import build_payload
-from ddbload.cli.run_location import Deployed
 from ddbload.cli.start_command import _followed
 from ddbload.cli.terminal import Output, ask_to_agree
 from ddbload.contracts.chunks import Chunk
@@ -27,6 +26,7 @@ from ddbload.contracts.row_counts import WorkTotals
 from ddbload.contracts.run_record import Cursor
 from ddbload.errors import InvalidPayload, InvalidUsage
 from ddbload.runs.progress import ChunkStates, RunProgress
+from ddbload.runs.run_location import Deployed
 from tests.cli.console import PROGRAM
 from tests.unit.contracts.message_samples import RECORD
 
@@ -249,7 +249,7 @@ def test_start_prints_each_step_once_it_has_a_record(monkeypatch, capsys):
             given[-1](RunProgress("importing", WorkTotals(), 9, chunks, 0))
         return SimpleNamespace(seconds=1.0, failure=None, status="SUCCEEDED")
 
-    monkeypatch.setattr("ddbload.cli.run_location.follow", follow)
+    monkeypatch.setattr("ddbload.runs.run_location.follow", follow)
     failed = Report("run", "FAILED")
     monkeypatch.setattr("ddbload.cli.start_command.attempt_report", lambda *_: failed)
     ledger = SimpleNamespace(find_record=lambda: next(records))

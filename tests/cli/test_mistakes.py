@@ -76,6 +76,8 @@ FILES: dict[str, bytes] = {
     "empty.csv": b"",
     "header.csv": b"isbn,name\n",
     "blank.csv": b"\n\n",
+    "pointer.csv": b"version https://git-lfs.github.com/spec/v1\noid sha256:4d\nsize 12345\n",
+    "wrapped.json": b'{"books": [{"isbn": "1"}, {"isbn": "2"}]}\n',
 }
 S3 = "s3.amazonaws.com"
 MISTAKES: list[tuple[str, int, tuple[str, ...]]] = [
@@ -129,6 +131,18 @@ MISTAKES: list[tuple[str, int, tuple[str, ...]]] = [
     ("import folder books", FAILED, ("folder: no file to import; the folder is empty",)),
     ("import books.csv books --manifest", FAILED, ("leave out --manifest",)),
     ("books.csv books", USAGE, ("is no command: ddbload import SOURCE TABLE",)),
+    (
+        "import books.csv other boks",
+        USAGE,
+        ("other is neither a file nor the last argument", "ddbload run a job file with several"),
+    ),
+    ("convert pointer.csv -", FAILED, ("a pointer of Git LFS", "git lfs pull")),
+    ("import wrapped.json books --engine sync", FAILED, ("empty_key", "--layout object")),
+    ("doctor books.csv books", USAGE, ("ddbload plan books.csv books checks a file",)),
+    ("help import", USAGE, ("did you mean ddbload import --help?",)),
+    ("import books.csv books --key isbn", USAGE, ("keys are the table's", "--create-table")),
+    ("import books.csv books --ttl day", USAGE, ("--types expires=epoch",)),
+    ("import books.csv books --config a.toml", USAGE, ("ddbload run FILE",)),
     # The table.
     (
         "import books.csv boks",
@@ -223,7 +237,6 @@ MISTAKES: list[tuple[str, int, tuple[str, ...]]] = [
     ("import books.csv books --mode upsert", USAGE, ("that is put",)),
     ("import books.csv books --format ndjson", USAGE, ("that is json",)),
     ("import books.csv books --first 5", USAGE, ("an option of ddbload plan, ddbload convert",)),
-    ("help import", USAGE, ("ddbload --help",)),
     (
         "import books.csv books --types year=N --where name=one\tand\tyear>2",
         USAGE,
@@ -449,4 +462,4 @@ def test_commands_of_a_plan_stay_in_one_line(said, monkeypatch):
     monkeypatch.setenv("COLUMNS", "60")
     _, text = said("plan books.csv new --create-table isbn:S")
     command = next(line for line in text.splitlines() if "create-table" in line)
-    assert command.endswith("--region us-east-1")
+    assert command.startswith("  ddbload import books.csv new --create-table isbn:S")

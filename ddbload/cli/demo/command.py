@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
@@ -23,10 +23,10 @@ from ddbload.cli import options, terminal
 from ddbload.cli.demo.servers import dynalite, emulated_aws
 from ddbload.cli.deploy_command import agree_to_tools
 from ddbload.cli.import_command import import_with_progress
-from ddbload.cli.plan_command import NewKeys, parse_table_keys, table_schema
+from ddbload.cli.new_table import NewKeys, create_table, parse_table_keys
 from ddbload.cli.progress import show_progress
 from ddbload.cli.rejects_command import count_rejects
-from ddbload.cli.run_location import Deployed, NamedRun, find_deployed
+from ddbload.cli.run_location import NamedRun
 from ddbload.cli.run_result import Result
 from ddbload.cli.terminal import Output
 from ddbload.context import Context, reading_context
@@ -41,10 +41,8 @@ from ddbload.ledger.ledger import temporary_ledger
 from ddbload.runs.deployed import attempt_report
 from ddbload.runs.retry_rejects import iter_rejects
 from ddbload.runs.run_import import new_run_id
-from ddbload.verify.verify import Verdict, Verification, VerifySettings
-
-if TYPE_CHECKING:
-    from mypy_boto3_dynamodb import DynamoDBClient
+from ddbload.runs.run_location import Deployed, find_deployed
+from ddbload.verification.verify import Verdict, Verification, VerifySettings
 
 COLUMNS = ("id", "ngram", "year", "match_count", "volume_count")
 SAMPLE_KEYS = (("id", "N"),)
@@ -70,18 +68,6 @@ def write_sample(path: Path, rows: int, seed: int = 1) -> None:
 
 
 TABLE = "demo"
-
-
-def create_table(client: DynamoDBClient, keys: NewKeys) -> None:
-    """Create the table, and wait until it is active."""
-    attributes, schema = table_schema(keys)
-    client.create_table(
-        TableName=TABLE,
-        BillingMode="PAY_PER_REQUEST",
-        AttributeDefinitions=attributes,
-        KeySchema=schema,
-    )
-    client.get_waiter("table_exists").wait(TableName=TABLE, WaiterConfig={"Delay": 1})
 
 
 STACK = "ddbload-demo"
@@ -187,7 +173,7 @@ def _load_here(path: Path, keys: NewKeys, folder: Path, tools: Toolchain) -> Ite
         account = {"AWS_ACCESS_KEY_ID": "demo", "AWS_SECRET_ACCESS_KEY": "demo"}
         _use_environment(account)
         aws = AwsSettings(region="us-east-1", endpoint_url=endpoint)
-        create_table(Clients(aws).dynamodb, keys)
+        create_table(Clients(aws).dynamodb, TABLE, keys)
         # Small chunks, so that each worker gets some.
         payload = _payload(path, workers=options.cores(), chunk_bytes=64 * 1024)
         named = NamedRun(new_run_id(), str(folder / "ledger"), None, aws)
@@ -227,7 +213,7 @@ def _load_on_stack(path: Path, keys: NewKeys, folder: Path, tools: Toolchain) ->
             deploy.wait()
             there = find_deployed(STACK, AwsSettings())
             details.append(f"stack {STACK}")
-        create_table(there.context.clients.dynamodb, keys)
+        create_table(there.context.clients.dynamodb, TABLE, keys)
         run = _upload(path, there)
         result = _follow(run, there)
         variables = {**variables, "DDBLOAD_STACK": STACK}

@@ -200,7 +200,7 @@ def test_source_defaults_depend_on_other_fields(
     [
         (
             {"sauce": 1},
-            "unknown field 'sauce' (did you mean 'source'?); known here: infer_types, mapping, ",
+            "unknown field 'sauce' (did you mean 'source'?); known here: add, chunk_bytes, ",
         ),
         ({"source": ABSENT}, "'source' is missing"),
         ({"target": ABSENT, "table": "t"}, "'target' is missing: write 'table' within it"),

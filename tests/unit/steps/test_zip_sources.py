@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import bz2
+import gzip
+import lzma
 import re
 import zipfile
 
@@ -147,7 +150,11 @@ def test_run_is_taken_up():
     ("data", "error", "words"),
     [
         (changed(archive(FILES), (*FLAGS, 1)), errors.UnsupportedFormat, "0.csv is encrypted"),
-        (changed(archive(FILES), (*CHECKSUM, 1)), errors.DamagedCompression, "0.csv, about byte"),
+        (
+            changed(archive(FILES), (*CHECKSUM, 1)),
+            errors.DamagedCompression,
+            r"!in/0.csv, about byte \d+ of the compressed data: the data are damaged \(",
+        ),
         (archive(FILES)[:-5], errors.DamagedCompression, "not a valid ZIP archive"),
         (archive({"a.csv": bytes(8 << 20)}), errors.ExpansionTooLarge, "!a.csv"),
         (archive({"a.csv": b"id\n1\n", "b": archive(FILES)}), errors.UnsupportedFormat, "!b: "),
@@ -155,8 +162,27 @@ def test_run_is_taken_up():
         (
             archive({"a.csv": b"PAR1aaaaaaaaPAR1"}),
             errors.UnsupportedFormat,
-            "is Parquet within zip",
+            "^s3://[^!]*!a.csv: this is Parquet within zip",
         ),
+        *(
+            (
+                archive({"a.csv": b"id\n1\n", "b.csv": inside}),
+                errors.UnsupportedFormat,
+                "!b.csv: .*: unpack the archive, and import this file by itself$",
+            )
+            for inside in (
+                *(gzip.compress(b"id\n1\n"), bz2.compress(b"id\n"), lzma.compress(b"id\n")),
+                *("id\n1\n".encode("utf-16"), archive({"c": b"id\n"}), b"PAR1\x15"),
+            )
+        ),
+        *(
+            (archive({"a.csv": b"id,n\n1,2\n", "b.json": text}), errors.UnsupportedFormat, words)
+            for words in (
+                "!b.json: the file begins as JSON does: leave out --format, and import it apart",
+            )
+            for text in (b'{"id":"1","n":2}\n', b'[{"id":"1"}]', b'\xef\xbb\xbf[\n {\n  "id": 1}]')
+        ),
+        (archive({"b": gzip.compress(b"id\n")}), errors.UnsupportedFormat, "gzip data: unpack the"),
         (archive({"a/": b""}), errors.SourceNotFound, "no file to import"),
     ],
 )
@@ -167,6 +193,21 @@ def test_errors_are_named_before_anything_is_written(data, error, words):
         world.preflight()
     assert world.manifest == ()
     assert world.items == []
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [("b.csv", b"id,n\n1,2\n"), ("b.TSV", b"id\tn\n1\t2\n"), ("b.csv.gz", b"id\n")],
+)
+def test_columns_behind_json_are_refused_by_name(name, text):
+    files = {"a.json": b'{"id":"1"}\n{"id":"2"}\n', name: text}
+    source = {"format": "auto", "delimiter": "auto"}
+    worlds = [ManyObjects(files=files, source=source)]
+    if not name.endswith(".gz"):
+        worlds.append(World(archive(files), source=source))
+    for world in worlds:
+        with pytest.raises(errors.UnsupportedFormat, match=f"{name}: by its name it has columns"):
+            world.preflight()
 
 
 def test_declared_compression_is_kept():
