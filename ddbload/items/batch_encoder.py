@@ -326,10 +326,7 @@ class BatchEncoder:
             if most is not None and (longest is None or longest > most):
                 odd.update(row for row, cell in enumerate(column) if len(cell) > most)
             identities[place] = column
-            known = columns.around[place] if columns.around else None
-            if known is not None:
-                encoded, (before, after) = column, known
-            elif kind in CELL_ENCODERS:
+            if kind in CELL_ENCODERS:
                 encode = CELL_ENCODERS[kind]
                 encoded, before, after = encode(column, odd, plain=columns.plain, short=short)
                 if kind == "N" and place in self._keys:

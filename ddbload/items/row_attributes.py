@@ -108,11 +108,8 @@ TEXT_READERS: Mapping[str, Callable[[str], AttributeValue]] = {
     "ddb_L": partial(_typed_document, "L", "not_a_list", '[{"S": "text"}]'),
     "json_M": _MAP,
     "json_L": _LIST,
-    "": lambda text: check_value(plain(parse(text))),
 }
-"""Reader of each type without a form, empty for any value in DynamoDB JSON.
-
-They take text that is not empty, and raise `BadValue`."""
+"""Reader of each type without a form. They take text that is not empty, and raise `BadValue`."""
 
 
 @cache

@@ -159,16 +159,31 @@ BLOCK_BYTES = 1024 * 1024
 """Maximum bytes to read at a time."""
 
 
-class RowBytes(bytes):
-    """Whole rows, each with a line end, and their values: all rows have the same attributes."""
+Field = tuple[int, str, str]
+"""Place of an attribute among those of the rows, the name to write, and the type to write."""
+
+
+@dataclass(frozen=True, slots=True)
+class RowValues:
+    """Values of rows that all have the same attributes."""
 
     names: tuple[str, ...]
     kinds: tuple[str, ...]
     """Type of each attribute's values; empty if each value is to be checked."""
-    columns: Callable[[], list[tuple[Sequence[str], str, str]]] | None = None
-    """Function that reads the values, None once they are encoded: for each attribute the text of
-    every value in octets, empty for null, and the JSON before and after each. Without JSON around
-    it, a text is JSON itself."""
+    items: Callable[[tuple[Field, ...], bool], list[str]]
+    """Function that returns the item of each row, `{"Item":{...}}` in octets, with these
+    attributes. Nulls are kept or left out. Raises `UnicodeDecodeError`."""
+    texts: Callable[[int], list[str | None]]
+    """Function that returns the values of the attribute at a place; None for null. A string or
+    number has the text that JSON has between its quotes, a value to be checked is JSON with its
+    type."""
+
+
+class RowBytes(bytes):
+    """Whole rows, each with a line end, and their values."""
+
+    values: RowValues | None = None
+    """Values of these and other rows; None once they are encoded."""
     part: slice
     """Slice of the values that these rows have."""
 

@@ -52,8 +52,6 @@ class Columns:
     """Upper bound for the total bytes of a row's cells; None if unknown."""
     plain: bool = False
     """True if it is certain that no cell needs escapes in JSON."""
-    around: Sequence[tuple[str, str] | None] = ()
-    """JSON before and after each cell of the columns that are JSON already; None for others."""
 
     @property
     def height(self) -> int:

@@ -97,10 +97,10 @@ def _results(data: bytes, rules: DocumentRules) -> list[object]:
 def test_values_give_what_their_lines_give(table: pa.Table, rules: DocumentRules) -> None:
     buffer = io.BytesIO()
     parquet.write_table(table, buffer)
-    (rows,) = ParquetLines(MemorySource(buffer.getvalue())).stream_rows(0, None, 1 << 20)
+    (rows,) = ParquetLines(MemorySource(buffer.getvalue())).stream(0, None, 1 << 20)
     assert isinstance(rows, RowBytes)
     lines = bytes(rows)
     assert _results(rows, rules) == _results(lines, rules)
     # Values are read once, and a row by its line from then on.
-    assert rows.columns is None
+    assert rows.values is None
     assert _results(rows, rules) == _results(lines, rules)

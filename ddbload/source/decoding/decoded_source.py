@@ -21,7 +21,6 @@ from ddbload.contracts.source import (
     VALUES,
 )
 from ddbload.errors import SourceChanged, UnsupportedFormat
-from ddbload.rows.blocks import RowBytes
 from ddbload.rows.file_signatures import LONGEST_BYTE_ORDER_MARK
 from ddbload.rows.json_containers import LARGEST_CONTAINER_START
 from ddbload.rows.json_framing import JsonFramer
@@ -362,8 +361,6 @@ def slice_pieces(
 ) -> Iterator[bytes]:
     """Cut the range [`start`, `end`) out of pieces, of which the first is at offset `position`.
 
-    `RowBytes` in the range stay whole, whatever their size.
-
     Raises `SourceChanged` if the pieces end before the range, which preflight has read to its end.
     """
     if end is not None and end <= start:
@@ -371,7 +368,8 @@ def slice_pieces(
     for piece in pieces:
         begin = max(0, start - position)
         stop = len(piece) if end is None else min(len(piece), end - position)
-        if isinstance(piece, RowBytes) and len(piece) == stop - begin:
+        if 0 < len(piece) == stop - begin <= piece_bytes:
+            # Whole pieces may be `RowBytes`.
             yield piece
             begin = stop
         for offset in range(begin, stop, piece_bytes):

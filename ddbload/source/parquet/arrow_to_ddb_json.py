@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import binascii
 import datetime as dt
+import math
 import struct
+from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cache
-from itertools import pairwise, repeat, starmap
+from itertools import count, repeat
 from json.encoder import encode_basestring
 from typing import Any
 from uuid import UUID
@@ -22,12 +24,14 @@ import pyarrow.compute as pc  # type: ignore[import-untyped]
 from pyarrow import types as kinds
 
 from ddbload.dynamodb.attribute_values import NOT_A_DATE, NOT_A_TIME
-from ddbload.rows.blocks import RowBytes
-from ddbload.rows.columns import JSON_ESCAPED
+from ddbload.dynamodb.limits import MAX_DEPTH, MAX_DIGITS, MAX_EXPONENT, MIN_EXPONENT
+from ddbload.rows.blocks import Field, RowBytes, RowValues
+from ddbload.rows.columns import JSON_ESCAPED, to_octets
 
 # Arrow's own allocator keeps 30 MB and more of freed memory.
 pa.set_memory_pool(pa.system_memory_pool())
 
+_STRING = pa.string()
 _NULL = '{"NULL":true}'
 _EPOCH = dt.date(1970, 1, 1).toordinal()
 # First and last days of the years 1 to 9999, counted from 1970-01-01.
@@ -36,6 +40,7 @@ _FIRST_DAY, _LAST_DAY = dt.date.min.toordinal() - _EPOCH, dt.date.max.toordinal(
 _JULIAN_EPOCH = 2_440_588
 _UNITS = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
 _DAY_SECONDS = 86_400
+_LEAST, _LARGEST = 10.0**MIN_EXPONENT, math.nextafter(10.0 ** (MAX_EXPONENT + 1), 0)
 _PLAIN = bytes(set(range(256)) - set(JSON_ESCAPED))
 
 Leaves = Iterator[bool]
@@ -43,43 +48,69 @@ Leaves = Iterator[bool]
 Texts = tuple[str, Any]
 """Type of an array's values, and an array of the text between `_AROUND` of each, null for null. The
 type is empty if values may differ in type: then each text is the whole JSON of its value."""
-Cells = tuple[Sequence[str], str, str]
-_AROUND = {"": ("", ""), "BOOL": ('{"BOOL":', "}")}
+_UNCHECKED_NUMBER = "N?"
+"""Type of numbers of which some may be beyond those of DynamoDB."""
+_AROUND = {"": ("", ""), "L": ("", ""), "M": ("", ""), "BOOL": ('{"BOOL":', "}")}
 _AROUND.update({kind: (f'{{"{kind}":"', '"}') for kind in ("S", "N", "B")})
+_AROUND[_UNCHECKED_NUMBER] = _AROUND["N"]
+_LINE_BEGIN, _LINE_END = '{"Item":{', "}}\n"
 
 
-def lines(batch: Any, int96: Iterable[bool], most_bytes: int) -> list[RowBytes]:
-    """Encode a record batch as lines, one `{"Item": {...}}` per row, of about `most_bytes` each.
+def lines(batch: Any, int96: Iterable[bool], most_bytes: int) -> Iterator[RowBytes]:
+    """Encode a record batch as lines, one `{"Item": {...}}` per row, of at most `most_bytes` each.
 
-    `int96`: for each leaf column of the file, whether it is INT96.
+    A longer line is one by itself. `int96`: for each leaf column of the file, whether it is INT96.
 
     Text that is not UTF-8 stays unchanged. Raises `NotImplementedError` for a column of unknown
     type.
     """
     names, leaves = tuple(batch.schema.names), iter(int96)
     columns = [_encode(column, leaves) for column in batch.columns]
-    texts = _object(names, columns, '{"Item":{', "}}\n", batch.num_rows)
-    read = cache(lambda: [_cells(column) for column in columns])
-    ends = pc.cumulative_sum(pc.binary_length(texts).cast(pa.int64()))
-    # The number of the part in which each row ends.
-    parts = pc.run_end_encode(pc.divide(pc.subtract(ends, 1), most_bytes))
-    found = []
-    for part in starmap(slice, pairwise([0, *parts.run_ends.to_pylist()])):
-        rows = RowBytes(_joined_buffer(texts[part], ""))
-        rows.names, rows.kinds = names, tuple(kind for kind, _ in columns)
-        rows.part, rows.columns = part, read
-        found.append(rows)
-    return found
+    kinds = tuple(map(_certain_kind, columns, batch.schema.types))
+    texts = _object(names, columns, _LINE_BEGIN, _LINE_END, batch.num_rows)
+
+    @cache
+    def items(fields: tuple[Field, ...], keeps_nulls: bool) -> list[str]:
+        chosen = [(kind or columns[place][0], columns[place][1]) for place, _, kind in fields]
+        has_nulls = any(column.null_count for _, column in chosen)
+        whole, made = zip(count(), names, kinds), texts
+        if fields != tuple(whole) or (has_nulls and not keeps_nulls):
+            written = [name for _, name, _ in fields]
+            if keeps_nulls or not has_nulls:
+                made = _object(written, chosen, _LINE_BEGIN, _LINE_END, batch.num_rows)
+            else:
+                made = _line_without_nulls(written, chosen)
+        ends, octets = _buffers(made)
+        return to_octets(str(octets[: ends[-1]], "utf-8")).split("\n")[:-1]
+
+    @cache
+    def values_of(place: int) -> list[str | None]:
+        column = columns[place]
+        found: list[str | None] = (column[1] if kinds[place] else _whole(column)).to_pylist()
+        return found
+
+    read = RowValues(names, kinds, items, values_of)
+    ends, octets = _buffers(texts)
+    start = 0
+    while start < batch.num_rows:
+        end = max(start + 1, bisect_right(ends, ends[start] + most_bytes) - 1)
+        rows = RowBytes(octets[ends[start] : ends[end]])
+        rows.values, rows.part = read, slice(start, end)
+        yield rows
+        start = end
 
 
-def _cells(column: Texts) -> Cells:
-    """Return an array's texts in octets, empty for null, and the JSON before and after each."""
-    if pc.min(pc.binary_length(column[1])).as_py() == 0:
-        # Empty text differs from null.
-        column = _whole(column)
-    # JSON has no line end.
-    octets = str(_joined_buffer(column[1].fill_null(""), "\n"), "latin-1")
-    return octets.split("\n"), *_AROUND[column[0]]
+def _buffers(texts: Any) -> tuple[list[int], memoryview]:
+    """Return the offsets of an array's texts, and of the end, in their octets; and the octets."""
+    _, offsets, octets = texts.buffers()
+    return memoryview(offsets).cast("i")[: len(texts) + 1].tolist(), memoryview(octets)
+
+
+def _certain_kind(column: Texts, kind: Any) -> str:
+    """Return the type of a column's values; empty if they have to be checked."""
+    # Each level of a type has its own pair of brackets.
+    is_deep = str(kind).count("<") >= MAX_DEPTH - 1
+    return "" if column[0] == _UNCHECKED_NUMBER or is_deep else column[0]
 
 
 def values(array: Any, int96: Leaves = repeat(False)) -> Any:  # noqa: B008 - has no state
@@ -87,21 +118,32 @@ def values(array: Any, int96: Leaves = repeat(False)) -> Any:  # noqa: B008 - ha
 
     Consumes an element of `int96` for each of the array's leaf columns.
     """
-    return _whole(_encode(array, int96))[1].fill_null(_NULL)
+    return _filled(_encode(array, int96))
 
 
-def _whole(column: Texts) -> Texts:
-    kind, texts = column
-    return ("", _join(_AROUND[kind][0], texts, _AROUND[kind][1])) if kind else column
+def _whole(column: Texts) -> Any:
+    (before, after), texts = _AROUND[column[0]], column[1]
+    return _join(before, texts, after) if before else texts
 
 
-def _join(*texts: Any) -> Any:
-    return pc.binary_join_element_wise(*texts, "")
+def _filled(column: Texts) -> Any:
+    return _whole(column).fill_null(_scalar(_NULL))
 
 
-def _joined_buffer(texts: Any, separator: str) -> Any:
-    one = pa.ListArray.from_arrays(pa.array([0, len(texts)], pa.int32()), texts)
-    return pc.binary_join(one, separator)[0].as_buffer()
+def _array(values: Iterable[object], kind: Any = _STRING) -> Any:
+    # pyarrow's own conversion imports pandas if that is installed, which takes 40 MB.
+    builder = pa.lib.StringBuilder()
+    builder.append_values([None if value is None else str(value) for value in values])
+    return builder.finish().cast(kind)
+
+
+def _scalar(value: object, kind: Any = _STRING) -> Any:
+    return _array([value], kind)[0]
+
+
+def _join(*texts: Any, separator: str = "", **options: str) -> Any:
+    texts = tuple(_scalar(text) if isinstance(text, str) else text for text in (*texts, separator))
+    return pc.binary_join_element_wise(*texts, **options)
 
 
 def _encode(array: Any, int96: Leaves) -> Texts:
@@ -112,7 +154,7 @@ def _encode(array: Any, int96: Leaves) -> Texts:
         return _encode(array.storage, int96)
     for encode_nested, tests in _NESTED:
         if any(test(kind) for test in tests):
-            return "", encode_nested(array, int96)
+            return encode_nested(array, int96)
     if next(int96):
         return _old_timestamps(array)
     for encode, tests in _KINDS:
@@ -123,17 +165,25 @@ def _encode(array: Any, int96: Leaves) -> Texts:
 
 def _uuids(array: Any) -> Texts:
     texts = [raw and str(UUID(bytes=raw)) for raw in array.storage.to_pylist()]
-    return "S", pa.array(texts, pa.string())
+    return "S", _array(texts)
 
 
 def _numbers(array: Any) -> Texts:
+    kind, is_legal = array.type, True
+    if kinds.is_floating(kind):
+        sizes = pc.abs(array.cast(pa.float64()))
+        is_zero = pc.equal(sizes, _scalar(0, sizes.type))
+        is_in_range = pc.or_(is_zero, _are_within(sizes, _LEAST, _LARGEST))
+        is_legal = pc.all(is_in_range).as_py() is not False
+    elif kinds.is_decimal(kind):
+        is_legal = kind.precision <= MAX_DIGITS
     # Arrow prints floats with the fewest digits that round-trip, and decimals with all digits.
-    return "N", array.cast(pa.string())
+    return "N" if is_legal else _UNCHECKED_NUMBER, array.cast(_STRING)
 
 
 def _texts(array: Any) -> Texts:
     if not kinds.is_string(array.type):
-        array = array.cast(pa.string())
+        array = array.cast(_STRING)
     found = set(bytes(array.buffers()[2] or b"").translate(None, _PLAIN))
     for byte in sorted(found, key=lambda byte: byte != ord("\\")):
         # The backslash comes first.
@@ -143,10 +193,8 @@ def _texts(array: Any) -> Texts:
 
 def _binaries(array: Any) -> Texts:
     encode = binascii.b2a_base64
-    return "B", pa.array(
-        [None if raw is None else encode(raw, newline=False) for raw in array.to_pylist()],
-        pa.binary(),
-    ).cast(pa.string())
+    found = array.to_pylist()
+    return "B", _array(raw if raw is None else encode(raw, newline=False).decode() for raw in found)
 
 
 def _dates(array: Any) -> Texts:
@@ -160,7 +208,7 @@ def _times(array: Any) -> Texts:
     counts = array.view(whole).cast(pa.int64())
 
     def texts(counts: Any) -> Any:
-        return counts.cast(whole).view(kind).cast(pa.string())
+        return counts.cast(whole).view(kind).cast(_STRING)
 
     return _within(counts, 0, _DAY_SECONDS * _UNITS[unit] - 1, texts, NOT_A_TIME, unit)
 
@@ -171,9 +219,7 @@ def _timestamps(array: Any) -> Texts:
     a_day = _DAY_SECONDS * _UNITS[unit]
 
     def texts(counts: Any) -> Any:
-        made = pc.binary_replace_slice(
-            counts.view(pa.timestamp(unit)).cast(pa.string()), 10, 11, "T"
-        )
+        made = pc.binary_replace_slice(counts.view(pa.timestamp(unit)).cast(_STRING), 10, 11, "T")
         return _join(made, zone) if zone else made
 
     first, last = max(-(2**63), _FIRST_DAY * a_day), min(2**63, (_LAST_DAY + 1) * a_day) - 1
@@ -185,18 +231,18 @@ def _old_timestamps(array: Any) -> Texts:
     parts = [None if raw is None else struct.unpack("<qi", raw) for raw in array.to_pylist()]
     a_day = _DAY_SECONDS * _UNITS["ns"]
     counts = [x and (x[1] - _JULIAN_EPOCH) * a_day + x[0] for x in parts]
-    days = pa.array([x and x // a_day for x in counts], pa.int64())
-    times = pa.array([x and x % a_day for x in counts], pa.time64("ns")).cast(pa.string())
+    days = _array((x and x // a_day for x in counts), pa.int64())
+    times = _array((x and x % a_day for x in counts), pa.int64())
+    times = times.view(pa.time64("ns")).cast(_STRING)
 
     def texts(days: Any) -> Any:
         return _join(_date_texts(days), "T", times)
 
-    shown = pa.array([None if x is None else str(x) for x in counts], pa.string())
-    return _within(days, _FIRST_DAY, _LAST_DAY, texts, NOT_A_DATE, "ns", shown)
+    return _within(days, _FIRST_DAY, _LAST_DAY, texts, NOT_A_DATE, "ns", _array(counts))
 
 
 def _date_texts(days: Any) -> Any:
-    return days.cast(pa.int32()).view(pa.date32()).cast(pa.string())
+    return days.cast(pa.int32()).view(pa.date32()).cast(_STRING)
 
 
 _Write = Callable[[Any], Any]
@@ -209,32 +255,45 @@ def _within(
 
     Values outside become placeholders of this type with the raw number, which the reject shows.
     """
-    is_good = pc.and_(pc.greater_equal(counts, first), pc.less_equal(counts, last))
+    is_good = _are_within(counts, first, last)
     if pc.all(is_good).as_py() is not False:
         return "S", write(counts)
-    good = _join(_AROUND["S"][0], write(pc.if_else(is_good, counts, 0)), _AROUND["S"][1])
-    number = counts.cast(pa.string()) if shown is None else shown
+    good = _join(
+        _AROUND["S"][0],
+        write(pc.if_else(is_good, counts, _scalar(0, counts.type))),
+        _AROUND["S"][1],
+    )
+    number = counts.cast(_STRING) if shown is None else shown
     return "", pc.if_else(is_good, good, _join(f'{{"{kind}":"', number, f' {unit}"}}'))
 
 
-def _lists(array: Any, int96: Leaves) -> Any:
+def _are_within(values: Any, first: float, last: float) -> Any:
+    least, most = _array([first, last], values.type)
+    return pc.and_(pc.greater_equal(values, least), pc.less_equal(values, most))
+
+
+def _lists(array: Any, int96: Leaves) -> Texts:
     if kinds.is_fixed_size_list(array.type):
         size, count = array.type.list_size, len(array)
-        offsets = pa.array([place * size for place in range(count + 1)])
+        offsets = _array((place * size for place in range(count + 1)), pa.int32())
         elements = array.values.slice(array.offset * size, count * size)
     else:
         offsets, first = array.offsets, array.offsets[0].as_py()
         elements = array.values.slice(first, offsets[-1].as_py() - first)
-    return _joined(array, offsets, values(elements, int96), '{"L":[', "]}")
+    column = _encode(elements, int96)
+    kind = "L" if _certain_kind(column, array.type) else ""
+    return kind, _joined(array, offsets, _filled(column), '{"L":[', "]}")
 
 
-def _structs(array: Any, int96: Leaves) -> Any:
+def _structs(array: Any, int96: Leaves) -> Texts:
     names = [array.type.field(place).name for place in range(array.type.num_fields)]
     columns = [_encode(column, int96) for column in array.flatten()]
-    return _valid(array, _object(names, columns, '{"M":{', "}}", len(array)))
+    is_certain = all(_certain_kind(column, array.type) for column in columns) and all(names)
+    kind = "M" if is_certain and len(set(names)) == len(names) else ""
+    return kind, _valid(array, _object(names, columns, '{"M":{', "}}", len(array)))
 
 
-def _maps(array: Any, int96: Leaves) -> Any:
+def _maps(array: Any, int96: Leaves) -> Texts:
     first, last = array.offsets[0].as_py(), array.offsets[-1].as_py()
     kind, keys = _encode(array.keys.slice(first, last - first), int96)
     elements = values(array.items.slice(first, last - first), int96)
@@ -247,18 +306,20 @@ def _maps(array: Any, int96: Leaves) -> Any:
         begin, bad = '{"S":', _join(f'"{NOT_A_TIME}":', keys)
         good = _join(pc.utf8_slice_codeunits(keys, len(begin), -1), ":", elements)
         members = pc.if_else(pc.starts_with(keys, begin), good, bad)
-    return _joined(array, array.offsets, members, '{"M":{', "}}")
+    # Two keys may be equal, or empty.
+    return "", _joined(array, array.offsets, members, '{"M":{', "}}")
 
 
 def _joined(array: Any, offsets: Any, elements: Any, before: str, after: str) -> Any:
     """Join the elements of each list or map. `offsets` are relative to the first offset."""
     offsets = pc.subtract(offsets, offsets[0]).cast(pa.int32())
-    joined = pc.binary_join(pa.ListArray.from_arrays(offsets, elements), ",")
+    joined = pc.binary_join(pa.ListArray.from_arrays(offsets, elements), _scalar(","))
     return _valid(array, _join(before, joined, after))
 
 
 def _valid(array: Any, texts: Any) -> Any:
-    return pc.if_else(array.is_valid(), texts, None) if array.null_count else texts
+    is_valid = array.is_valid()
+    return pc.if_else(is_valid, texts, _scalar(None)) if array.null_count else texts
 
 
 def _object(
@@ -268,18 +329,27 @@ def _object(
     parts: list[Any] = []
     for name, (kind, texts) in zip(names, columns, strict=True):
         if texts.null_count:
-            kind, texts = "", _whole((kind, texts))[1].fill_null(_NULL)
+            kind, texts = "", _filled((kind, texts))
         before, after = _AROUND[kind]
         parts += [f"{begin}{encode_basestring(name)}:{before}", texts]
         begin = f"{after},"
     if not parts:
-        return pa.array([begin + end] * count, pa.string())
+        return _array([begin + end] * count)
     return _join(*parts, begin[:-1] + end)
+
+
+def _line_without_nulls(names: Sequence[str], columns: Sequence[Texts]) -> Any:
+    members = [
+        _join(f"{encode_basestring(name)}:{_AROUND[kind][0]}", texts, _AROUND[kind][1])
+        for name, (kind, texts) in zip(names, columns, strict=True)
+    ]
+    members = _join(*members, separator=",", null_handling="skip")
+    return _join(_LINE_BEGIN, members, _LINE_END)
 
 
 # Functions that encode arrays, each with the tests of the types that it encodes.
 _Tests = tuple[Callable[[Any], bool], ...]
-_NESTED: Sequence[tuple[Callable[[Any, Leaves], Any], _Tests]] = (
+_NESTED: Sequence[tuple[Callable[[Any, Leaves], Texts], _Tests]] = (
     (_maps, (kinds.is_map,)),
     (_lists, (kinds.is_list, kinds.is_large_list, kinds.is_fixed_size_list)),
     (_structs, (kinds.is_struct,)),
@@ -289,13 +359,13 @@ _BINARIES: _Tests = (kinds.is_binary, kinds.is_large_binary, kinds.is_binary_vie
 _KINDS: Sequence[tuple[Callable[[Any], Texts], _Tests]] = (
     (_texts, _TEXTS),
     (_numbers, (kinds.is_integer, kinds.is_floating, kinds.is_decimal)),
-    (lambda array: ("BOOL", array.cast(pa.string())), (kinds.is_boolean,)),
+    (lambda array: ("BOOL", array.cast(_STRING)), (kinds.is_boolean,)),
     (_timestamps, (kinds.is_timestamp,)),
     (_dates, (kinds.is_date,)),
     (_times, (kinds.is_time,)),
     (_binaries, (*_BINARIES, kinds.is_fixed_size_binary)),
     (lambda array: _numbers(array.view(pa.int64())), (kinds.is_duration,)),
-    (lambda array: ("", pa.nulls(len(array), pa.string())), (kinds.is_null,)),
+    (lambda array: ("", pa.nulls(len(array), _STRING)), (kinds.is_null,)),
     (_uuids, (lambda kind: isinstance(kind, pa.BaseExtensionType),)),
 )
 

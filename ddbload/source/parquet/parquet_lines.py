@@ -154,11 +154,6 @@ class ParquetLines(DecodedSource):
 
         `end` None reads to the end. Lines before `start` are made and dropped.
         """
-        pieces = map(bytes, self._lines(piece_bytes))
-        yield from slice_pieces(pieces, 0, start, end, piece_bytes, self.name)
-
-    def stream_rows(self, start: int, end: int | None, piece_bytes: int) -> Iterator[bytes]:
-        """Yield a range like `stream`, in `RowBytes` that may exceed `piece_bytes` by a row."""
         yield from slice_pieces(self._lines(piece_bytes), 0, start, end, piece_bytes, self.name)
 
     def close(self) -> None:
@@ -251,7 +246,8 @@ class ParquetLines(DecodedSource):
     def _lines(self, piece_bytes: int) -> Iterator[bytes]:
         for group in range(self._first, self._after):
             for batch in self._batches(group):
-                yield from self._call(lambda: lines(batch, self._footer[1], piece_bytes), group)  # noqa: B023 - used at once
+                found = lines(batch, self._footer[1], piece_bytes)
+                yield from self._call(lambda: list(found), group)  # noqa: B023 - used at once
 
     def _batches(self, group: int) -> Iterator[Any]:
         """Read a row group as record batches of bounded size."""
