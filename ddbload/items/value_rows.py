@@ -56,7 +56,8 @@ class ValueRows:
             return values.texts(place)[rows.part]
 
         try:
-            items = values.items(fields, self._keeps_nulls)[rows.part]
+            made = values.items(fields, self._keeps_nulls)
+            items = made[rows.part] if made else to_octets(rows.decode()).split("\n")[:-1]
         except UnicodeDecodeError:
             return None
         odd = {row for row, item in enumerate(items) if len(item) > LONGEST_PUT}

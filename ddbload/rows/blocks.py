@@ -170,9 +170,10 @@ class RowValues:
     names: tuple[str, ...]
     kinds: tuple[str, ...]
     """Type of each attribute's values; empty if each value is to be checked."""
-    items: Callable[[tuple[Field, ...], bool], list[str]]
+    items: Callable[[tuple[Field, ...], bool], list[str] | None]
     """Function that returns the item of each row, `{"Item":{...}}` in octets, with these
-    attributes. Nulls are kept or left out. Raises `UnicodeDecodeError`."""
+    attributes, nulls kept or left out; None if the rows are these items. Raises
+    `UnicodeDecodeError`."""
     texts: Callable[[int], list[str | None]]
     """Function that returns the values of the attribute at a place; None for null. A string or
     number has the text that JSON has between its quotes, a value to be checked is JSON with its

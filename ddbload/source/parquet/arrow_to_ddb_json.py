@@ -70,16 +70,16 @@ def lines(batch: Any, int96: Iterable[bool], most_bytes: int) -> Iterator[RowByt
     texts = _object(names, columns, _LINE_BEGIN, _LINE_END, batch.num_rows)
 
     @cache
-    def items(fields: tuple[Field, ...], keeps_nulls: bool) -> list[str]:
+    def items(fields: tuple[Field, ...], keeps_nulls: bool) -> list[str] | None:
         chosen = [(kind or columns[place][0], columns[place][1]) for place, _, kind in fields]
         has_nulls = any(column.null_count for _, column in chosen)
-        whole, made = zip(count(), names, kinds), texts
-        if fields != tuple(whole) or (has_nulls and not keeps_nulls):
-            written = [name for _, name, _ in fields]
-            if keeps_nulls or not has_nulls:
-                made = _object(written, chosen, _LINE_BEGIN, _LINE_END, batch.num_rows)
-            else:
-                made = _line_without_nulls(written, chosen)
+        written = [name for _, name, _ in fields]
+        if has_nulls and not keeps_nulls:
+            made = _line_without_nulls(written, chosen)
+        elif fields != tuple(zip(count(), names, kinds)):
+            made = _object(written, chosen, _LINE_BEGIN, _LINE_END, len(chosen[0][1]))
+        else:
+            return None
         ends, octets = _buffers(made)
         return to_octets(str(octets[: ends[-1]], "utf-8")).split("\n")[:-1]
 
