@@ -28,9 +28,6 @@ from ddbload.dynamodb.limits import MAX_DEPTH, MAX_DIGITS, MAX_EXPONENT, MIN_EXP
 from ddbload.rows.blocks import Field, RowBytes, RowValues
 from ddbload.rows.columns import JSON_ESCAPED, to_octets
 
-# Arrow's own allocator keeps 30 MB and more of freed memory.
-pa.set_memory_pool(pa.system_memory_pool())
-
 _STRING = pa.string()
 _NULL = '{"NULL":true}'
 _EPOCH = dt.date(1970, 1, 1).toordinal()
