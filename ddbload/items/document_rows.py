@@ -24,6 +24,7 @@ from ddbload.items.json_values import (
     attribute_json,
     name_json,
     number_json,
+    parse,
     parse_object,
     plain,
 )
@@ -46,7 +47,7 @@ EncodedRow = tuple[Request, tuple[Hashable, ...], int]
 _SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
 _is_plain_number = re.compile(r"-?(?:0|[1-9][0-9]{0,18})(?:\.[0-9]{1,19})?").fullmatch
 """Matches numbers of 38 digits at most, without an exponent: DynamoDB takes them as they are."""
-_NULL = (("NULL", True),)
+NULL_TEXT, _NULL = '{"NULL":true}', (("NULL", True),)
 _BOOLEANS = {True: '{"BOOL":true}', False: '{"BOOL":false}'}
 
 Encode = Callable[[Any], str]
@@ -59,7 +60,7 @@ Shape = tuple[tuple[str, ...], list[tuple[str, Encode, str, int]], list[Any]]
 places among the members, and for each key its place and its function."""
 
 
-class _Typed(tuple[Any, ...]):
+class Typed(tuple[Any, ...]):
     """Value of DynamoDB JSON that plain JSON has no form for."""
 
     __slots__ = ()
@@ -80,20 +81,21 @@ class JsonRows:
         for key in builder.checked_keys:
             _, most = self._limits.get(key.name, ("", key.max_bytes))
             self._limits[key.name] = (key.type, min(most, key.max_bytes))
-        self._key_count = len(builder.key_names)
-        self._index_keys = len(self._limits) > self._key_count
+        self.key_count = len(builder.key_names)
+        self._index_keys = len(self._limits) > self.key_count
         self._markers = builder.rules.markers
         self._keeps_nulls = builder.rules.keeps_nulls
-        self._envelope, self._has_filter = builder.rules.envelope, builder.filter is not None
+        self._envelope, self.has_filter = builder.rules.envelope, builder.filter is not None
         self._changes_members = builder.changes_members
         self._is_plain = not builder.rules.typed and not self._markers
         self._declared = tuple(builder.declared.items())
-        self._can_keep_text = (
+        self.can_keep_text = (
             builder.rules.typed
             and joiner.joins_text
             and not builder.changes_members
             and not self._markers
         )
+        """Whether the text of a row is that of its item, unless a value must change."""
         self._legal_names: set[str] = set()
         self._shapes: dict[tuple[object, ...], Shape] = {}
         self._fields: dict[tuple[str, type], Field] = {}
@@ -108,13 +110,13 @@ class JsonRows:
         if whole is None:
             return None
         members, deleted = self._envelope(whole)
-        if self._has_filter:
+        if self.has_filter:
             verdict = self._builder.judge(members)
             if verdict is not None:
                 return FILTERED if verdict is FILTERED else None
         if deleted:
             return None
-        found = self._unchanged(line, whole, members) if self._can_keep_text else None
+        found = self._unchanged(line, whole, members) if self.can_keep_text else None
         found = found or self._encode(members, position)
         return found if found and found[2] <= LONGEST_PUT else None
 
@@ -131,10 +133,10 @@ class JsonRows:
         try:
             written, fields, keys = self._shapes[names, kinds]
         except KeyError:
-            written, fields, keys = self._shape(names, kinds)
+            written, fields, keys = self.shape(names, kinds)
         key = tuple([identify(contents[place]) for place, identify in keys])
         if self._index_keys:
-            key = key[: self._key_count]
+            key = key[: self.key_count]
         texts = [
             f"{before}{encode(contents[place])}{after}" for before, encode, after, place in fields
         ]
@@ -153,10 +155,10 @@ class JsonRows:
             return values
         return [None if type(each) is str and each in markers else each for each in values]
 
-    def _shape(self, names: tuple[str, ...], kinds: tuple[type, ...]) -> Shape:
+    def shape(self, names: tuple[str, ...], kinds: tuple[type, ...]) -> Shape:
         """Compile the rows of one shape, once. Raises `BadValue`."""
         known, builder = self._fields, self._builder
-        found = [known.get(each) or self._field(*each) for each in zip(names, kinds, strict=True)]
+        found = [known.get(each) or self.field(*each) for each in zip(names, kinds, strict=True)]
         keys = [
             (names.index(name), found[names.index(name)][3])
             for name in self._limits
@@ -178,7 +180,7 @@ class JsonRows:
             self._shapes[names, kinds] = shape
         return shape
 
-    def _field(self, name: str, kind: type) -> Field:
+    def field(self, name: str, kind: type) -> Field:
         """Compile an attribute's values of one type, once. Raises `BadValue`."""
         before, encode, after, identify = self._rules(name, kind)
         field = (name_json(name) + before if self._joins_text else before, encode, after, identify)
@@ -214,7 +216,7 @@ class JsonRows:
         if kind is bool and declared in (None, "BOOL") and not is_key:
             return "", _BOOLEANS.__getitem__, "", None
         if declared is None and not is_key and kind not in (str, Composed):
-            return "", _typed_json if kind is _Typed else attribute_json, "", None
+            return "", _typed_json if kind is Typed else attribute_json, "", None
         if name in builder.key_names:
             raise _left_to_builder()
 
@@ -277,7 +279,7 @@ class JsonRows:
 
 
 def _untyped(value: Json, *, keeps_nulls: bool) -> Any:
-    """Return a value of DynamoDB JSON as plain JSON, a `_Typed` if that has no form for it."""
+    """Return a value of DynamoDB JSON as plain JSON, a `Typed` if that has no form for it."""
     if isinstance(value, Composed):
         return value
     kind, content = _content_of(value, 0)
@@ -287,16 +289,21 @@ def _untyped(value: Json, *, keeps_nulls: bool) -> Any:
         return _number(content).encode()
     if kind == "NULL" and content is True and not keeps_nulls:
         return None
-    return _Typed(((kind, content),))
+    return Typed(((kind, content),))
 
 
 def _typed(value: Any) -> Json:
-    if isinstance(value, _Typed | Composed):
+    if isinstance(value, Typed | Composed):
         return value if isinstance(value, str) else tuple(value)
     return (("S", value) if isinstance(value, str) else ("N", value.decode()),)
 
 
-def _typed_json(value: _Typed) -> str:
+def check_text(text: str | None) -> bool:
+    """Check the JSON of a value with its type. Raises `BadValue`."""
+    return text is None or bool(check_value(plain(parse(text))))
+
+
+def _typed_json(value: Typed) -> str:
     return compact_json(check_value(plain(tuple(value))))
 
 
@@ -304,6 +311,10 @@ def _composed_json(text: str) -> str:
     if not text:
         raise _left_to_builder()
     return quoted(text)
+
+
+UNCHANGED = (quoted, number_json, _BOOLEANS.__getitem__, _typed_json)
+"""Encoders that write typed values as they are read."""
 
 
 def _left_to_builder() -> BadValue:

@@ -261,13 +261,15 @@ class DocumentEncoder(RowEncoder):
         self._builder = DocumentBuilder(rules)
         self._started = rules.started
         self._rows = JsonRows(self._builder, self.joiner)
-        self._values = ValueRows(self._builder, self.joiner)
+        self._values = ValueRows(self._rows)
 
     def read(self, block: Block) -> tuple[RowPositions, EncodedRows]:
         """Return the positions of a block's rows, and the request for each."""
-        found_values = isinstance(block.data, RowBytes) and self._values.encode(block.data)
-        if found_values:
-            return RowPositions(block, self.ends, len(found_values)), found_values
+        found = self._values.encode(block.data) if isinstance(block.data, RowBytes) else None
+        if found is not None:
+            places = RowPositions(block, self.ends, len(found))
+            requests = (each or self._build(row, places) for row, each in enumerate(found))
+            return places, self.collected(requests, places)
         lines = _lines(block.data)
         places = RowPositions(block, self.ends, len(lines))
         return places, self.collected(self._requests(lines, places), places)

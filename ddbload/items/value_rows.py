@@ -1,133 +1,118 @@
-"""Encodes rows whose values were read by attribute, a column at a time.
+"""Encodes rows whose typed values were read by attribute, as the text that the rows have.
 
-The rules are those of `DocumentBuilder`, which judges each row that cannot be shown to be right
-here. Rows with rules that are not compiled here are read as lines of JSON.
+The rules are those of `JsonRows`, compiled once for rows with the same attributes. A row that may
+have to change, or be rejected, is left to the readers of lines.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Hashable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from functools import lru_cache
 
-from ddbload.contracts.payload import NULL, OMIT
-from ddbload.contracts.run_record import KeyAttribute
-from ddbload.dynamodb.attribute_values import check_name, check_value
-from ddbload.dynamodb.limits import WRITE_UNIT_BYTES
 from ddbload.dynamodb.scalar_text import BadValue
-from ddbload.errors import DdbloadError
-from ddbload.items.batch_encoder import EncodedRows, key_identities
-from ddbload.items.document_builder import DocumentBuilder
-from ddbload.items.document_rows import LONGEST_PUT
-from ddbload.items.item_requests import Joiner
-from ddbload.items.json_values import parse, plain
-from ddbload.items.row_attributes import ItemLayout
-from ddbload.rows.blocks import Field, RowBytes
+from ddbload.items.document_rows import (
+    LONGEST_PUT,
+    NULL_TEXT,
+    UNCHANGED,
+    EncodedRow,
+    JsonRows,
+    Typed,
+    check_text,
+)
+from ddbload.rows.blocks import RowBytes
 from ddbload.rows.columns import to_octets
 
 _MEMBER, _UNCOUNTED_BYTES = '":{"', len('"":{"L":[]},') - 4
 """JSON in every attribute and member of a map, and fewest bytes of these that are not counted."""
+_TYPES = {"S": str, "N": bytes, "BOOL": bool}
+_BAD = object()
+
+Check = Callable[[str | None], Hashable]
 
 
 class ValueRows:
-    """Encoder for rows that all have the same attributes, as puts into one table."""
+    """Encoder for rows that all have the same attributes."""
 
-    def __init__(self, builder: DocumentBuilder, joiner: Joiner) -> None:
-        self._builder, rules = builder, builder.rules
-        self._keeps_nulls = rules.nulls == NULL
-        others = rules.where, rules.markers, rules.changes.templates, builder.position_attribute
-        has_others = rules.mode.deletes or any(others)
-        self._is_compiled = (
-            joiner.joins_text and not has_others and (self._keeps_nulls or rules.nulls == OMIT)
-        )
-        self._fields = lru_cache(self._compile)
+    def __init__(self, rows: JsonRows) -> None:
+        self._rows = rows
+        self._rules = lru_cache(self._compile)
 
-    def encode(self, rows: RowBytes) -> EncodedRows | None:
-        """Encode rows, once; None if they are to be read as lines."""
+    def encode(self, rows: RowBytes) -> list[EncodedRow | None] | None:
+        """Encode rows, once; None for each that is for the builder, or for all read as lines."""
         # Blocks are kept until their rows are written, but not the values of whole batches.
         values, rows.values = rows.values, None
-        if values is None or not self._is_compiled:
+        rules = values and self._rules(values.names, values.kinds, values.nulls)
+        if not values or not rules:
             return None
-        fields = self._fields(values.names, values.kinds)
-        if not fields:
-            return None
-
-        def texts(place: int) -> list[str | None]:
-            return values.texts(place)[rows.part]
-
+        omits_nulls, checks, keys = rules
         try:
-            made = values.items(fields, self._keeps_nulls)
-            items = made[rows.part] if made else to_octets(rows.decode()).split("\n")[:-1]
+            made = values.items()[rows.part] if omits_nulls else None
+            items = made or to_octets(rows.decode()).split("\n")[:-1]
+            checked = [_checked(check, values.texts(place)[rows.part]) for place, check in checks]
         except UnicodeDecodeError:
             return None
-        odd = {row for row, item in enumerate(items) if len(item) > LONGEST_PUT}
-        for place, _, kind in fields:
-            if not kind:
-                odd.update(_bad_rows(texts(place)))
-        places = {name: place for place, name, _ in fields}
-        identities = {
-            key.name: self._identities(key, texts(places[key.name]), odd)
-            for key in self._builder.checked_keys
-            if key.name in places
-        }
-        keys = [identities[name] for name in self._builder.key_names]
-        sizes = [1]
-        if max(map(len, items)) > WRITE_UNIT_BYTES:
-            sizes = [len(item) - _UNCOUNTED_BYTES * item.count(_MEMBER) for item in items]
-        is_small = max(sizes) <= WRITE_UNIT_BYTES
-        return EncodedRows(
-            [f'{{"PutRequest":{item}}}' for item in items],
-            list(zip(*keys, strict=True)) if keys else [()] * len(items),
-            None if is_small else [max(1, -(-size // WRITE_UNIT_BYTES)) for size in sizes],
-            sum(map(len, items)) // len(items) + len('{"PutRequest":}'),
-            odd,
-        )
-
-    def _identities(
-        self, key: KeyAttribute, texts: Sequence[str | None], odd: set[int]
-    ) -> Sequence[Hashable]:
-        """Return an identity for each value of a key; add rows without a legal one to `odd`."""
-        cells = [
-            "" if not text else to_octets(json.loads(f'"{text}"') if "\\" in text else text)
-            for text in texts
+        return [
+            None
+            if _BAD in found or len(item) > LONGEST_PUT
+            else (
+                f'{{"PutRequest":{item}}}',
+                tuple(found[:keys]),
+                len(item) - _UNCOUNTED_BYTES * item.count(_MEMBER),
+            )
+            for item, *found in zip(items, *checked, strict=True)
         ]
-        can_lack = key.name not in self._builder.key_names and not self._keeps_nulls
-        for row, (text, cell) in enumerate(zip(texts, cells, strict=True)):
-            if not 0 < len(cell) <= key.max_bytes and not (text is None and can_lack):
-                odd.add(row)
-        return cells if key.type == "S" else key_identities(cells, short=False)
 
-    def _compile(self, names: tuple[str, ...], kinds: tuple[str, ...]) -> tuple[Field, ...]:
-        """Compile the rules for rows with these attributes; empty if they are read as lines."""
-        builder = self._builder
-        key_types = {key.name: key.type for key in builder.checked_keys}
+    def _compile(
+        self, names: tuple[str, ...], kinds: tuple[str, ...], nulls: tuple[bool, ...]
+    ) -> tuple[bool, list[tuple[int, Check]], int] | None:
+        """Compile the rules for rows with these attributes; None if they are read as lines.
+
+        Returns whether nulls are left out; places of values to check, each with its function, those
+        of keys first; and the number of the table's keys.
+        """
+        if not self._rows.can_keep_text or self._rows.has_filter:
+            return None
         try:
-            layout = ItemLayout.of(names, builder.rules.changes)
-            for name in (*names, *layout.attributes):
-                check_name(name)
-        except (BadValue, DdbloadError):
-            return ()
-        fields = list[Field]()
-        for name, place in zip(layout.attributes, map(str, layout.origins), strict=True):
-            kind = kinds[int(place)]
-            wanted = builder.declared.get(name, kind)
-            if wanted not in (kind, "S" if kind == "N" else kind):
-                return ()
-            if name in key_types and (wanted not in ("S", "N") or wanted != key_types[name]):
-                return ()
-            fields.append((int(place), name, wanted))
-        is_whole = set(builder.key_names).issubset(layout.attributes)
-        return tuple(fields) if is_whole else ()
+            _, fields, keys = self._rows.shape(
+                names, tuple(_TYPES.get(kind, Typed) for kind in kinds)
+            )
+            null_texts = {
+                encode and encode(None)
+                for name, has_nulls in zip(names, nulls, strict=True)
+                if has_nulls
+                for encode in [self._rows.field(name, type(None))[1]]
+            }
+        except BadValue:
+            return None
+        if any(encode not in UNCHANGED for _, encode, _, _ in fields):
+            return None
+        if null_texts not in (set(), {None}, {NULL_TEXT}):
+            return None
+        count = self._rows.key_count
+        checks = [
+            (place, _key_check(identify, is_required=number < count))
+            for number, (place, identify) in enumerate(keys)
+        ]
+        checks += [(place, check_text) for place, kind in enumerate(kinds) if not kind]
+        return None in null_texts, checks, count
 
 
-def _bad_rows(texts: Iterable[str | None]) -> Iterator[int]:
-    """Yield the numbers of the rows with a value that is not one of DynamoDB's."""
-    known: dict[str | None, bool] = {None: True}
-    for row, text in enumerate(texts):
-        if text not in known:
-            try:
-                known[text] = bool(check_value(plain(parse(text or ""))))
-            except BadValue:
-                known[text] = False
-        if not known[text]:
-            yield row
+def _key_check(identify: Callable[[str], Hashable], *, is_required: bool) -> Check:
+    def check(text: str | None) -> Hashable:
+        if text is None:
+            return _BAD if is_required else None
+        return identify(json.loads(f'"{text}"') if "\\" in text else text)
+
+    return check
+
+
+def _checked(check: Check, texts: Sequence[str | None]) -> list[Hashable]:
+    """Check each distinct text. Returns what `check` returns, `_BAD` for texts it refuses."""
+    known: dict[str | None, Hashable] = {}
+    for text in set(texts):
+        try:
+            known[text] = check(text)
+        except BadValue:
+            known[text] = _BAD
+    return [known[text] for text in texts]

@@ -159,10 +159,6 @@ BLOCK_BYTES = 1024 * 1024
 """Maximum bytes to read at a time."""
 
 
-Field = tuple[int, str, str]
-"""Place of an attribute among those of the rows, the name to write, and the type to write."""
-
-
 @dataclass(frozen=True, slots=True)
 class RowValues:
     """Values of rows that all have the same attributes."""
@@ -170,14 +166,14 @@ class RowValues:
     names: tuple[str, ...]
     kinds: tuple[str, ...]
     """Type of each attribute's values; empty if each value is to be checked."""
-    items: Callable[[tuple[Field, ...], bool], list[str] | None]
-    """Function that returns the item of each row, `{"Item":{...}}` in octets, with these
-    attributes, nulls kept or left out; None if the rows are these items. Raises
-    `UnicodeDecodeError`."""
+    nulls: tuple[bool, ...]
+    """For each attribute, whether a value is null."""
+    items: Callable[[], list[str]]
+    """Function that returns the item of each row without nulls, `{"Item":{...}}` in octets. Raises
+    `UnicodeDecodeError`, as `texts` does."""
     texts: Callable[[int], list[str | None]]
     """Function that returns the values of the attribute at a place; None for null. A string or
-    number has the text that JSON has between its quotes, a value to be checked is JSON with its
-    type."""
+    number has the text that JSON has between its quotes, any other value is JSON with its type."""
 
 
 class RowBytes(bytes):

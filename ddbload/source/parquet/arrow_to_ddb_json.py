@@ -13,7 +13,7 @@ import struct
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from functools import cache
-from itertools import count, repeat
+from itertools import repeat
 from json.encoder import encode_basestring
 from typing import Any
 from uuid import UUID
@@ -25,7 +25,7 @@ from pyarrow import types as kinds
 
 from ddbload.dynamodb.attribute_values import NOT_A_DATE, NOT_A_TIME
 from ddbload.dynamodb.limits import MAX_DEPTH, MAX_DIGITS, MAX_EXPONENT, MIN_EXPONENT
-from ddbload.rows.blocks import Field, RowBytes, RowValues
+from ddbload.rows.blocks import RowBytes, RowValues
 from ddbload.rows.columns import JSON_ESCAPED, to_octets
 
 _STRING = pa.string()
@@ -64,29 +64,28 @@ def lines(batch: Any, int96: Iterable[bool], most_bytes: int) -> Iterator[RowByt
     names, leaves = tuple(batch.schema.names), iter(int96)
     columns = [_encode(column, leaves) for column in batch.columns]
     kinds = tuple(map(_certain_kind, columns, batch.schema.types))
+    nulls = tuple(found.null_count > 0 for _, found in columns)
     texts = _object(names, columns, _LINE_BEGIN, _LINE_END, batch.num_rows)
 
     @cache
-    def items(fields: tuple[Field, ...], keeps_nulls: bool) -> list[str] | None:
-        chosen = [(kind or columns[place][0], columns[place][1]) for place, _, kind in fields]
-        has_nulls = any(column.null_count for _, column in chosen)
-        written = [name for _, name, _ in fields]
-        if has_nulls and not keeps_nulls:
-            made = _line_without_nulls(written, chosen)
-        elif fields != tuple(zip(count(), names, kinds)):
-            made = _object(written, chosen, _LINE_BEGIN, _LINE_END, len(chosen[0][1]))
-        else:
-            return None
-        ends, octets = _buffers(made)
+    def items() -> list[str]:
+        members = [
+            _join(f"{encode_basestring(name)}:", _whole(column))
+            for name, column in zip(names, columns, strict=True)
+        ]
+        joined = _join(*members, separator=",", null_handling="skip").fill_null(_scalar(""))
+        ends, octets = _buffers(_join(_LINE_BEGIN, joined, _LINE_END))
         return to_octets(str(octets[: ends[-1]], "utf-8")).split("\n")[:-1]
 
     @cache
     def values_of(place: int) -> list[str | None]:
-        column = columns[place]
-        found: list[str | None] = (column[1] if kinds[place] else _whole(column)).to_pylist()
-        return found
+        kind, found = columns[place]
+        known: list[str | None] = (
+            found if kind in ("S", "N") else _whole(columns[place])
+        ).to_pylist()
+        return known
 
-    read = RowValues(names, kinds, items, values_of)
+    read = RowValues(names, kinds, nulls, items, values_of)
     ends, octets = _buffers(texts)
     start = 0
     while start < batch.num_rows:
@@ -333,15 +332,6 @@ def _object(
     if not parts:
         return _array([begin + end] * count)
     return _join(*parts, begin[:-1] + end)
-
-
-def _line_without_nulls(names: Sequence[str], columns: Sequence[Texts]) -> Any:
-    members = [
-        _join(f"{encode_basestring(name)}:{_AROUND[kind][0]}", texts, _AROUND[kind][1])
-        for name, (kind, texts) in zip(names, columns, strict=True)
-    ]
-    members = _join(*members, separator=",", null_handling="skip")
-    return _join(_LINE_BEGIN, members, _LINE_END)
 
 
 # Functions that encode arrays, each with the tests of the types that it encodes.
