@@ -70,12 +70,13 @@ def lines(batch: Any, int96: Iterable[bool], most_bytes: int) -> Iterator[RowByt
     @cache
     def items() -> list[str]:
         members = [
-            _join(f"{encode_basestring(name)}:", _whole(column))
+            _join(f",{encode_basestring(name)}:", _whole(column))
             for name, column in zip(names, columns, strict=True)
         ]
-        joined = _join(*members, separator=",", null_handling="skip").fill_null(_scalar(""))
-        ends, octets = _buffers(_join(_LINE_BEGIN, joined, _LINE_END))
-        return to_octets(str(octets[: ends[-1]], "utf-8")).split("\n")[:-1]
+        joined = _join(_LINE_BEGIN, *members, _LINE_END, null_handling="replace")
+        ends, octets = _buffers(joined)
+        found = to_octets(str(octets[: ends[-1]], "utf-8"))
+        return found.replace(f"{_LINE_BEGIN},", _LINE_BEGIN).split("\n")[:-1]
 
     @cache
     def values_of(place: int) -> list[str | None]:
@@ -137,9 +138,9 @@ def _scalar(value: object, kind: Any = _STRING) -> Any:
     return _array([value], kind)[0]
 
 
-def _join(*texts: Any, separator: str = "", **options: str) -> Any:
-    texts = tuple(_scalar(text) if isinstance(text, str) else text for text in (*texts, separator))
-    return pc.binary_join_element_wise(*texts, **options)
+def _join(*texts: Any, **options: str) -> Any:
+    arrays = [_scalar(text) if isinstance(text, str) else text for text in (*texts, "")]
+    return pc.binary_join_element_wise(*arrays, **options)
 
 
 def _encode(array: Any, int96: Leaves) -> Texts:
