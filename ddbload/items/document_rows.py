@@ -47,7 +47,7 @@ EncodedRow = tuple[Request, tuple[Hashable, ...], int]
 _SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
 _is_plain_number = re.compile(r"-?(?:0|[1-9][0-9]{0,18})(?:\.[0-9]{1,19})?").fullmatch
 """Matches numbers of 38 digits at most, without an exponent: DynamoDB takes them as they are."""
-NULL_TEXT, _NULL = '{"NULL":true}', (("NULL", True),)
+_NULL = (("NULL", True),)
 _BOOLEANS = {True: '{"BOOL":true}', False: '{"BOOL":false}'}
 
 Encode = Callable[[Any], str]
@@ -158,7 +158,7 @@ class JsonRows:
     def shape(self, names: tuple[str, ...], kinds: tuple[type, ...]) -> Shape:
         """Compile the rows of one shape, once. Raises `BadValue`."""
         known, builder = self._fields, self._builder
-        found = [known.get(each) or self.field(*each) for each in zip(names, kinds, strict=True)]
+        found = [known.get(each) or self._field(*each) for each in zip(names, kinds, strict=True)]
         keys = [
             (names.index(name), found[names.index(name)][3])
             for name in self._limits
@@ -180,7 +180,7 @@ class JsonRows:
             self._shapes[names, kinds] = shape
         return shape
 
-    def field(self, name: str, kind: type) -> Field:
+    def _field(self, name: str, kind: type) -> Field:
         """Compile an attribute's values of one type, once. Raises `BadValue`."""
         before, encode, after, identify = self._rules(name, kind)
         field = (name_json(name) + before if self._joins_text else before, encode, after, identify)
@@ -298,9 +298,9 @@ def _typed(value: Any) -> Json:
     return (("S", value) if isinstance(value, str) else ("N", value.decode()),)
 
 
-def check_text(text: str | None) -> bool:
+def check_text(text: str) -> None:
     """Check the JSON of a value with its type. Raises `BadValue`."""
-    return text is None or bool(check_value(plain(parse(text))))
+    check_value(plain(parse(text)))
 
 
 def _typed_json(value: Typed) -> str:

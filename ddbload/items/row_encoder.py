@@ -261,7 +261,7 @@ class DocumentEncoder(RowEncoder):
         self._builder = DocumentBuilder(rules)
         self._started = rules.started
         self._rows = JsonRows(self._builder, self.joiner)
-        self._values = ValueRows(self._rows)
+        self._values = ValueRows(self._rows, rules.nulls)
 
     def read(self, block: Block) -> tuple[RowPositions, EncodedRows]:
         """Return the positions of a block's rows, and the request for each."""

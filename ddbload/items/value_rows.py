@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Hashable, Sequence
-from functools import lru_cache
+from functools import lru_cache, partial
 
+from ddbload.contracts.payload import OMIT
 from ddbload.dynamodb.scalar_text import BadValue
 from ddbload.items.document_rows import (
     LONGEST_PUT,
-    NULL_TEXT,
     UNCHANGED,
     EncodedRow,
     JsonRows,
@@ -28,28 +28,34 @@ _MEMBER, _UNCOUNTED_BYTES = '":{"', len('"":{"L":[]},') - 4
 _TYPES = {"S": str, "N": bytes, "BOOL": bool}
 _BAD = object()
 
-Check = Callable[[str | None], Hashable]
+Check = tuple[int, Callable[[str], Hashable], object]
+"""Place of an attribute whose values are checked, the function that does, and what a null gives."""
 
 
 class ValueRows:
     """Encoder for rows that all have the same attributes."""
 
-    def __init__(self, rows: JsonRows) -> None:
-        self._rows = rows
-        self._rules = lru_cache(self._compile)
+    def __init__(self, rows: JsonRows, nulls: str) -> None:
+        """`nulls`: the policy for nulls."""
+        self._rows, self._omits_nulls = rows, nulls == OMIT
+        self._checks = lru_cache(self._compile)
 
     def encode(self, rows: RowBytes) -> list[EncodedRow | None] | None:
         """Encode rows, once; None for each that is for the builder, or for all read as lines."""
         # Blocks are kept until their rows are written, but not the values of whole batches.
         values, rows.values = rows.values, None
-        rules = values and self._rules(values.names, values.kinds, values.nulls)
-        if not values or not rules:
+        if values is None or (values.has_nulls and not self._omits_nulls):
             return None
-        omits_nulls, checks, keys = rules
+        checks, keys = self._checks(values.names, values.kinds), self._rows.key_count
+        if checks is None:
+            return None
         try:
-            made = values.items()[rows.part] if omits_nulls else None
+            made = values.items()[rows.part] if values.has_nulls else None
             items = made or to_octets(rows.decode()).split("\n")[:-1]
-            checked = [_checked(check, values.texts(place)[rows.part]) for place, check in checks]
+            checked = [
+                _checked(check, {None: null}, values.texts(place)[rows.part])
+                for place, check, null in checks
+            ]
         except UnicodeDecodeError:
             return None
         return [
@@ -63,56 +69,40 @@ class ValueRows:
             for item, *found in zip(items, *checked, strict=True)
         ]
 
-    def _compile(
-        self, names: tuple[str, ...], kinds: tuple[str, ...], nulls: tuple[bool, ...]
-    ) -> tuple[bool, list[tuple[int, Check]], int] | None:
-        """Compile the rules for rows with these attributes; None if they are read as lines.
+    def _compile(self, names: tuple[str, ...], kinds: tuple[str, ...]) -> list[Check] | None:
+        """Return the checks of rows with these attributes, those of keys first.
 
-        Returns whether nulls are left out; places of values to check, each with its function, those
-        of keys first; and the number of the table's keys.
+        None if the rows are read as lines.
         """
-        if not self._rows.can_keep_text or self._rows.has_filter:
+        rows = self._rows
+        if not rows.can_keep_text or rows.has_filter:
             return None
         try:
-            _, fields, keys = self._rows.shape(
-                names, tuple(_TYPES.get(kind, Typed) for kind in kinds)
-            )
-            null_texts = {
-                encode and encode(None)
-                for name, has_nulls in zip(names, nulls, strict=True)
-                if has_nulls
-                for encode in [self._rows.field(name, type(None))[1]]
-            }
+            types = tuple(_TYPES.get(kind, Typed) for kind in kinds)
+            _, fields, keys = rows.shape(names, types)
         except BadValue:
             return None
         if any(encode not in UNCHANGED for _, encode, _, _ in fields):
             return None
-        if null_texts not in (set(), {None}, {NULL_TEXT}):
-            return None
-        count = self._rows.key_count
-        checks = [
-            (place, _key_check(identify, is_required=number < count))
+        checks: list[Check] = [
+            (place, partial(_identity, identify), _BAD if number < rows.key_count else None)
             for number, (place, identify) in enumerate(keys)
         ]
-        checks += [(place, check_text) for place, kind in enumerate(kinds) if not kind]
-        return None in null_texts, checks, count
+        return checks + [(place, check_text, None) for place, kind in enumerate(kinds) if not kind]
 
 
-def _key_check(identify: Callable[[str], Hashable], *, is_required: bool) -> Check:
-    def check(text: str | None) -> Hashable:
-        if text is None:
-            return _BAD if is_required else None
-        return identify(json.loads(f'"{text}"') if "\\" in text else text)
-
-    return check
+def _identity(identify: Callable[[str], Hashable], text: str) -> Hashable:
+    return identify(json.loads(f'"{text}"') if "\\" in text else text)
 
 
-def _checked(check: Check, texts: Sequence[str | None]) -> list[Hashable]:
+def _checked(
+    check: Callable[[str], Hashable], known: dict[str | None, object], texts: Sequence[str | None]
+) -> list[object]:
     """Check each distinct text. Returns what `check` returns, `_BAD` for texts it refuses."""
-    known: dict[str | None, Hashable] = {}
     for text in set(texts):
-        try:
-            known[text] = check(text)
-        except BadValue:
-            known[text] = _BAD
+        if text is not None:
+            try:
+                known[text] = check(text)
+            except BadValue:
+                known[text] = _BAD
     return [known[text] for text in texts]

@@ -166,8 +166,7 @@ class RowValues:
     names: tuple[str, ...]
     kinds: tuple[str, ...]
     """Type of each attribute's values; empty if each value is to be checked."""
-    nulls: tuple[bool, ...]
-    """For each attribute, whether a value is null."""
+    has_nulls: bool
     items: Callable[[], list[str]]
     """Function that returns the item of each row without nulls, `{"Item":{...}}` in octets. Raises
     `UnicodeDecodeError`, as `texts` does."""

@@ -44,12 +44,9 @@ Leaves = Iterator[bool]
 """For each leaf column of the file, in order: whether it is INT96."""
 Texts = tuple[str, Any]
 """Type of an array's values, and an array of the text between `_AROUND` of each, null for null. The
-type is empty if values may differ in type: then each text is the whole JSON of its value."""
-_UNCHECKED_NUMBER = "N?"
-"""Type of numbers of which some may be beyond those of DynamoDB."""
+type is empty if a value may not be DynamoDB's: then each text is the whole JSON of its value."""
 _AROUND = {"": ("", ""), "L": ("", ""), "M": ("", ""), "BOOL": ('{"BOOL":', "}")}
 _AROUND.update({kind: (f'{{"{kind}":"', '"}') for kind in ("S", "N", "B")})
-_AROUND[_UNCHECKED_NUMBER] = _AROUND["N"]
 _LINE_BEGIN, _LINE_END = '{"Item":{', "}}\n"
 
 
@@ -63,8 +60,8 @@ def lines(batch: Any, int96: Iterable[bool], most_bytes: int) -> Iterator[RowByt
     """
     names, leaves = tuple(batch.schema.names), iter(int96)
     columns = [_encode(column, leaves) for column in batch.columns]
-    kinds = tuple(map(_certain_kind, columns, batch.schema.types))
-    nulls = tuple(found.null_count > 0 for _, found in columns)
+    types = tuple(kind for kind, _ in columns)
+    has_nulls = any(found.null_count for _, found in columns)
     texts = _object(names, columns, _LINE_BEGIN, _LINE_END, batch.num_rows)
 
     @cache
@@ -86,7 +83,7 @@ def lines(batch: Any, int96: Iterable[bool], most_bytes: int) -> Iterator[RowByt
         ).to_pylist()
         return known
 
-    read = RowValues(names, kinds, nulls, items, values_of)
+    read = RowValues(names, types, has_nulls, items, values_of)
     ends, octets = _buffers(texts)
     start = 0
     while start < batch.num_rows:
@@ -101,13 +98,6 @@ def _buffers(texts: Any) -> tuple[list[int], memoryview]:
     """Return the offsets of an array's texts, and of the end, in their octets; and the octets."""
     _, offsets, octets = texts.buffers()
     return memoryview(offsets).cast("i")[: len(texts) + 1].tolist(), memoryview(octets)
-
-
-def _certain_kind(column: Texts, kind: Any) -> str:
-    """Return the type of a column's values; empty if they have to be checked."""
-    # Each level of a type has its own pair of brackets.
-    is_deep = str(kind).count("<") >= MAX_DEPTH - 1
-    return "" if column[0] == _UNCHECKED_NUMBER or is_deep else column[0]
 
 
 def values(array: Any, int96: Leaves = repeat(False)) -> Any:  # noqa: B008 - has no state
@@ -151,7 +141,10 @@ def _encode(array: Any, int96: Leaves) -> Texts:
         return _encode(array.storage, int96)
     for encode_nested, tests in _NESTED:
         if any(test(kind) for test in tests):
-            return encode_nested(array, int96)
+            # Each level of a type has its own pair of brackets.
+            is_deep = str(kind).count("<") >= MAX_DEPTH - 1
+            found, texts = encode_nested(array, int96)
+            return "" if is_deep else found, texts
     if next(int96):
         return _old_timestamps(array)
     for encode, tests in _KINDS:
@@ -166,7 +159,8 @@ def _uuids(array: Any) -> Texts:
 
 
 def _numbers(array: Any) -> Texts:
-    kind, is_legal = array.type, True
+    # Arrow prints floats with the fewest digits that round-trip, and decimals with all digits.
+    kind, found, is_legal = array.type, ("N", array.cast(_STRING)), True
     if kinds.is_floating(kind):
         sizes = pc.abs(array.cast(pa.float64()))
         is_zero = pc.equal(sizes, _scalar(0, sizes.type))
@@ -174,8 +168,7 @@ def _numbers(array: Any) -> Texts:
         is_legal = pc.all(is_in_range).as_py() is not False
     elif kinds.is_decimal(kind):
         is_legal = kind.precision <= MAX_DIGITS
-    # Arrow prints floats with the fewest digits that round-trip, and decimals with all digits.
-    return "N" if is_legal else _UNCHECKED_NUMBER, array.cast(_STRING)
+    return found if is_legal else ("", _whole(found))
 
 
 def _texts(array: Any) -> Texts:
@@ -278,14 +271,13 @@ def _lists(array: Any, int96: Leaves) -> Texts:
         offsets, first = array.offsets, array.offsets[0].as_py()
         elements = array.values.slice(first, offsets[-1].as_py() - first)
     column = _encode(elements, int96)
-    kind = "L" if _certain_kind(column, array.type) else ""
-    return kind, _joined(array, offsets, _filled(column), '{"L":[', "]}")
+    return column[0] and "L", _joined(array, offsets, _filled(column), '{"L":[', "]}")
 
 
 def _structs(array: Any, int96: Leaves) -> Texts:
     names = [array.type.field(place).name for place in range(array.type.num_fields)]
     columns = [_encode(column, int96) for column in array.flatten()]
-    is_certain = all(_certain_kind(column, array.type) for column in columns) and all(names)
+    is_certain = all(kind for kind, _ in columns) and all(names)
     kind = "M" if is_certain and len(set(names)) == len(names) else ""
     return kind, _valid(array, _object(names, columns, '{"M":{', "}}", len(array)))
 
@@ -300,9 +292,9 @@ def _maps(array: Any, int96: Leaves) -> Texts:
         members = _join('"', keys, '":', elements)
     else:
         # Keep a placeholder unchanged, so that the row is rejected.
-        begin, bad = '{"S":', _join(f'"{NOT_A_TIME}":', keys)
-        good = _join(pc.utf8_slice_codeunits(keys, len(begin), -1), ":", elements)
-        members = pc.if_else(pc.starts_with(keys, begin), good, bad)
+        good = _join(pc.utf8_slice_codeunits(keys, len('{"S":'), -1), ":", elements)
+        is_good = pc.match_substring_regex(keys, '^{"[SN]":')
+        members = pc.if_else(is_good, good, _join(f'"{NOT_A_TIME}":', keys))
     # Two keys may be equal, or empty.
     return "", _joined(array, array.offsets, members, '{"M":{', "}}")
 
