@@ -32,7 +32,6 @@ from ddbload.items.item_requests import NO_NEEDS, Item, Joiner, joiner_for
 from ddbload.items.mongo_json import mongo_line
 from ddbload.items.row_attributes import ItemLayout, item_layout
 from ddbload.items.row_filter import FILTERED, row_filter
-from ddbload.items.value_rows import ValueRows
 from ddbload.rows.blocks import (
     WHITE_SPACE,
     Block,
@@ -261,11 +260,10 @@ class DocumentEncoder(RowEncoder):
         self._builder = DocumentBuilder(rules)
         self._started = rules.started
         self._rows = JsonRows(self._builder, self.joiner)
-        self._values = ValueRows(self._rows, rules.nulls)
 
     def read(self, block: Block) -> tuple[RowPositions, EncodedRows]:
         """Return the positions of a block's rows, and the request for each."""
-        found = self._values.encode(block.data) if isinstance(block.data, RowBytes) else None
+        found = self._rows.encode_values(block.data) if isinstance(block.data, RowBytes) else None
         if found is not None:
             places = RowPositions(block, self.ends, len(found))
             requests = (each or self._build(row, places) for row, each in enumerate(found))

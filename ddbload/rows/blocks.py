@@ -159,20 +159,18 @@ BLOCK_BYTES = 1024 * 1024
 """Maximum bytes to read at a time."""
 
 
-@dataclass(frozen=True, slots=True)
-class RowValues:
-    """Values of rows that all have the same attributes."""
-
-    names: tuple[str, ...]
-    kinds: tuple[str, ...]
-    """Type of each attribute's values; empty if each value is to be checked."""
-    has_nulls: bool
-    items: Callable[[], list[str]]
-    """Function that returns the item of each row without nulls, `{"Item":{...}}` in octets. Raises
-    `UnicodeDecodeError`, as `texts` does."""
-    texts: Callable[[int], list[str | None]]
-    """Function that returns the values of the attribute at a place; None for null. A string or
-    number has the text that JSON has between its quotes, any other value is JSON with its type."""
+RowValues = tuple[
+    tuple[str, ...],
+    tuple[str, ...],
+    bool,
+    Callable[[], list[str]],
+    Callable[[int], list[str | None]],
+]
+"""Values of rows that all have the same attributes: the names; the types, empty for values to be
+checked; whether any value is null; a function that returns the item of each row without nulls,
+`{"Item":{...}}` in octets; and one that returns the values of the attribute at a place, None for
+null. A string or number has the text that JSON has between its quotes, any other value is JSON with
+its type. The functions raise `UnicodeDecodeError`."""
 
 
 class RowBytes(bytes):

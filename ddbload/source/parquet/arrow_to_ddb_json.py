@@ -25,7 +25,7 @@ from pyarrow import types as kinds
 
 from ddbload.dynamodb.attribute_values import NOT_A_DATE, NOT_A_TIME
 from ddbload.dynamodb.limits import MAX_DEPTH, MAX_DIGITS, MAX_EXPONENT, MIN_EXPONENT
-from ddbload.rows.blocks import RowBytes, RowValues
+from ddbload.rows.blocks import RowBytes
 from ddbload.rows.columns import JSON_ESCAPED, to_octets
 
 _STRING = pa.string()
@@ -83,7 +83,7 @@ def lines(batch: Any, int96: Iterable[bool], most_bytes: int) -> Iterator[RowByt
         ).to_pylist()
         return known
 
-    read = RowValues(names, types, has_nulls, items, values_of)
+    read = names, types, has_nulls, items, values_of
     ends, octets = _buffers(texts)
     start = 0
     while start < batch.num_rows:
