@@ -8,6 +8,7 @@ import decimal
 import io
 import json
 import random
+import subprocess
 import sys
 from itertools import pairwise
 
@@ -25,6 +26,7 @@ from ddbload.errors import (
     UnsupportedFormat,
 )
 from ddbload.reading.open_sources import open_parquet
+from ddbload.rows.blocks import RowBytes
 from ddbload.rows.file_signatures import LONGEST_COMPRESSION_SIGNATURE
 from ddbload.source.parquet import parquet_lines as reading
 from ddbload.source.parquet.arrow_to_ddb_json import values
@@ -170,6 +172,49 @@ def test_nulls_in_lists_of_a_fixed_length_are_kept():
     array = pa.array(rows, pa.list_(pa.list_(pa.null()), 2))
     expected = [{"L": [{"L": [NULL] * len(each)} for each in row]} for row in rows]
     assert [json.loads(text) for text in values(array).to_pylist()] == expected
+
+
+def test_rows_of_nulls_alone_are_kept():
+    data = packed(pa.table({"a": ["x", None, None], "b": pa.array([None, None, 1], pa.int8())}))
+    (rows,) = ParquetLines(MemorySource(data)).stream(0, None, 1 << 20)
+    assert isinstance(rows, RowBytes)
+    assert rows.values is not None
+    *_, items_of, _ = rows.values
+    found = ['{"Item":{"a":{"S":"x"}}}', '{"Item":{}}', '{"Item":{"b":{"N":"1"}}}']
+    assert items_of() == found
+
+
+@pytest.mark.parametrize(
+    ("array", "kind"),
+    [
+        (pa.array([1.5, 0.0, 9.9e125, 1e-130]), "N"),
+        (pa.array([float("nan")]), ""),
+        (pa.array([1e126]), ""),
+        (pa.array([9e-131]), ""),
+        (pa.array([[1.5], [None]]), "L"),
+        (pa.array([[1.5], [float("inf")]]), ""),
+        (pa.array([{"a": 1}]), "M"),
+        (pa.array([{"": 1}]), ""),
+        (pa.array([[("a", 1), ("a", 2)]], pa.map_(pa.string(), pa.int8())), ""),
+        (pa.array([{"a": {"b": [1e300]}}]), ""),
+    ],
+)
+def test_values_that_dynamodb_may_refuse_are_to_be_checked(array, kind):
+    (rows,) = ParquetLines(MemorySource(packed(pa.table({"a": array})))).stream(0, None, 1 << 20)
+    assert isinstance(rows, RowBytes)
+    assert rows.values is not None
+    assert rows.values[1] == (kind,)
+
+
+def test_pandas_is_not_imported(tmp_path):
+    path = tmp_path / "a.parquet"
+    path.write_bytes(packed(pa.table({"a": ["x"], "b": [1.5], "c": [b"x"], "d": [[1]]})))
+    code = (
+        "import sys; from ddbload.cli.main import main\n"
+        "try: main()\nfinally: assert 'pyarrow' in sys.modules and 'pandas' not in sys.modules"
+    )
+    arguments = ["convert", str(path), str(tmp_path / "out"), "--quiet"]
+    subprocess.run([sys.executable, "-c", code, *arguments], check=True)
 
 
 def test_invalid_utf8_is_kept():
