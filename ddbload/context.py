@@ -22,6 +22,7 @@ from ddbload.contracts.upload_rule import SourceBucket
 from ddbload.errors import BucketNotAllowed, TableNotAllowed
 from ddbload.ledger.ledger import Ledger, ManifestCache
 from ddbload.ledger.store import FolderStore, KeyReader, ListedKey, Store
+from ddbload.records import Record
 
 if TYPE_CHECKING:
     from ddbload.aws.clients import AwsSettings, Clients
@@ -35,8 +36,7 @@ SEGMENT_READERS = 32
 """Requests in flight for the segments of a run."""
 
 
-@dataclass(frozen=True, slots=True)
-class AccessPolicy:
+class AccessPolicy(Record):
     """Buckets, tables and files that a deployment may touch. None: any that credentials allow."""
 
     sources: tuple[SourceBucket, ...] | None = None

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import urlsplit
@@ -24,6 +23,7 @@ from ddbload.errors import (
     TableReplaced,
     did_you_mean,
 )
+from ddbload.records import Record
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
@@ -178,8 +178,7 @@ on-demand table accepts. More functions would wait for the table, and waiting is
 """
 
 
-@dataclass(frozen=True, slots=True)
-class WriteCapacity:
+class WriteCapacity(Record):
     """Write units a second that a table or an index accepts at once."""
 
     units: float
@@ -349,8 +348,7 @@ _PERIOD_SECONDS = 60
 _SPAN = timedelta(hours=1)
 
 
-@dataclass(frozen=True, slots=True)
-class WriteTraffic:
+class WriteTraffic(Record):
     """Write units that a table consumed in the last hour, by whoever wrote it."""
 
     units: float

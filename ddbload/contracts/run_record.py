@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Annotated, Any, Self
 
@@ -14,6 +14,7 @@ from ddbload.contracts.options import EDGES, Options
 from ddbload.contracts.payload import Payload, check_run_id
 from ddbload.dynamodb.modes import WriteMode, mode_of
 from ddbload.errors import InvalidPayload
+from ddbload.records import Record
 
 LEDGER_VERSION = 2
 """Version of the ledgers that are written and read; others are refused."""
@@ -24,7 +25,6 @@ INDEX_ONE_OF_SEVERAL_BYTES = 256 * 1024 * 1024
 """Compressed size above which one of several objects is cut where preflight does not read all."""
 
 
-@dataclass(frozen=True, slots=True)
 class Cursor(Message):
     """Byte offset and line of the first row that is not settled.
 
@@ -38,8 +38,7 @@ class Cursor(Message):
 _FIXED_BY_RECORD = ("source", "target", "types", "infer_types", "mapping", "nulls", "where")
 
 
-@dataclass(frozen=True, slots=True)
-class Resume:
+class Resume(Record):
     """Input of an execution that resumes an earlier run, whose record says what to load."""
 
     run: str
@@ -85,7 +84,6 @@ class Resume:
         return replace(earlier, source=source, options=options, once=False, force=False)
 
 
-@dataclass(frozen=True, slots=True)
 class KeyAttribute(Message):
     """A key attribute of the table or of one of its indexes."""
 
@@ -95,7 +93,6 @@ class KeyAttribute(Message):
     """DynamoDB's limit for the size of this key."""
 
 
-@dataclass(frozen=True, slots=True)
 class Table(Message):
     """The table as DescribeTable showed it when the run began."""
 
@@ -107,7 +104,6 @@ class Table(Message):
     index_keys: tuple[KeyAttribute, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
 class LoadedBefore(Message):
     """Objects that a run leaves out, since the same was loaded of them; and one run that did."""
 
@@ -141,7 +137,6 @@ class LoadedBefore(Message):
         )
 
 
-@dataclass(frozen=True, slots=True)
 class RunRecord(Message):
     """`run.json`: everything that the workers of a run share."""
 
@@ -291,7 +286,6 @@ GIVEN, LIST_PRICE, NOT_BILLED = PRICE_SOURCES = ("given", "us-east-1", "provisio
 capacity and not units."""
 
 
-@dataclass(frozen=True, slots=True)
 class WritePrice(Message):
     """Price of the write units of a run, as its record keeps it."""
 

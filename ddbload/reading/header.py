@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass
 from itertools import chain
 
 from ddbload.contracts.column_mapping import ColumnChanges, Dialect, name_columns, shown
@@ -20,6 +19,7 @@ from ddbload.errors import (
 )
 from ddbload.reading.named_tables import check_tables
 from ddbload.reading.open_sources import known_size
+from ddbload.records import Record
 from ddbload.rows.blocks import WHITE_SPACE, BlockSplitter, Defect
 from ddbload.rows.columns import ParsedRow, ParsedRows, RowParser
 from ddbload.rows.dialect_grammar import dialect_boundaries
@@ -60,8 +60,7 @@ _NAMED_COLUMNS = re.compile(r"(?i)\.[ct]sv(?:\.\w+)?\Z")
 _BEGINS_AS_JSON = re.compile(rb"(?m)^\s*+[{\[]")
 
 
-@dataclass(frozen=True, slots=True)
-class Header:
+class Header(Record):
     """Header of a file. `columns` is empty for a file without rows, and for lines of JSON."""
 
     columns: tuple[str, ...]

@@ -17,6 +17,7 @@ from ddbload.items.item_requests import SIMPLE_TYPES, Item, item_of_request
 from ddbload.items.row_attributes import item_layout
 from ddbload.reading.row_batches import RowBatch
 from ddbload.reading.row_blocks import hmac_key
+from ddbload.records import Record
 from ddbload.rows.blocks import Defect
 from ddbload.rows.columns import Columns, to_octets
 
@@ -54,8 +55,7 @@ class ItemSizes:
             self.smallest = min(other.smallest, self.smallest or other.smallest)
 
 
-@dataclass(frozen=True, slots=True)
-class TableIndex:
+class TableIndex(Record):
     """Secondary index as described by DescribeTable."""
 
     name: str

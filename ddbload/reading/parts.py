@@ -30,6 +30,7 @@ from ddbload.reading.open_sources import open_decoded, open_each
 from ddbload.reading.processes import ProcessPool
 from ddbload.reading.row_batches import Part, RowBatch, iter_row_batches
 from ddbload.reading.row_blocks import RunReader, rare_gc
+from ddbload.records import Record
 from ddbload.rows.blocks import Defect
 from ddbload.source.decoding.decoded_source import DecodedSource
 from ddbload.source.s3_object import stored_bytes
@@ -161,8 +162,7 @@ class PartTaker(Protocol):
         """Read a part in this process. Raises what keeps it from being taken."""
 
 
-@dataclass(frozen=True, slots=True)
-class PartResult:
+class PartResult(Record):
     """Result of a part: the job's summary, its output, and the position after its last row."""
 
     summary: Any

@@ -16,6 +16,7 @@ from ddbload.contracts.results import Report
 from ddbload.errors import RunNotFound, StackNotFound
 from ddbload.ledger.ledger import Ledger
 from ddbload.ledger.run_state import Ending, judge_attempt
+from ddbload.records import Record
 from ddbload.runs.follow_progress import RequestPace, follow_progress
 from ddbload.runs.progress import RunProgress
 from ddbload.steps.executions import Execution, Executions
@@ -33,8 +34,7 @@ LOG_GROUPS_OUTPUT = "FunctionLogGroups"
 VERSION_OUTPUT = "Version"
 
 
-@dataclass(frozen=True, slots=True)
-class Stack:
+class Stack(Record):
     """Deployed stack: its state machine, buckets and log groups."""
 
     name: str
@@ -159,8 +159,7 @@ _REQUEST = re.compile(r"\b[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\b")
 _RESUMED = re.compile("(-r[0-9a-f]{8})?")
 
 
-@dataclass(frozen=True, slots=True)
-class LogEvent:
+class LogEvent(Record):
     """Line logged by a function."""
 
     id: str

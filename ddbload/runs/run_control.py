@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from ddbload.aws.table_description import table_write_capacity
@@ -31,6 +31,7 @@ from ddbload.errors import (
 )
 from ddbload.ledger.ledger import Ledger
 from ddbload.ledger.run_objects import SeenWorker
+from ddbload.records import Record
 from ddbload.runs.local_runs import live_heartbeat
 from ddbload.steps.executions import Execution, Executions
 from ddbload.steps.report import finished_report, read_run, write_report
@@ -41,8 +42,7 @@ _AS_THEY_ARE = NewLimits()
 _UNKNOWN_LIMITS = Control().cancel()
 
 
-@dataclass(frozen=True, slots=True)
-class Cancellation:
+class Cancellation(Record):
     """Result of cancelling a run."""
 
     report: Report | None

@@ -36,6 +36,7 @@ from ddbload.errors import InvalidUsage, MaxCostReached, NothingCompared
 from ddbload.ledger.ledger import Ledger
 from ddbload.reading.parts import ReadCounts
 from ddbload.reading.row_blocks import expected_bytes, rare_gc
+from ddbload.records import Record
 from ddbload.steps.prepare import prepare_run
 from ddbload.verification.compare_digests import (
     DIFFERENT_MARK,
@@ -64,8 +65,7 @@ DEFAULT_PERCENT = 50.0
 _SMALL_ITEM_BYTES = 100
 
 
-@dataclass(frozen=True, slots=True)
-class VerifySettings:
+class VerifySettings(Record):
     """Settings of a comparison."""
 
     sample: float | None = None
@@ -82,8 +82,7 @@ class VerifySettings:
     """
 
 
-@dataclass(frozen=True, slots=True)
-class ReadEstimate:
+class ReadEstimate(Record):
     """Estimate of the read units of a comparison, from the table's last item count and size."""
 
     table_items: int

@@ -12,11 +12,12 @@ import hmac
 import re
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from urllib.parse import quote
 
 from ddbload.aws.failures import INVALID_HEADER
 from ddbload.errors import AwsConfiguration, RequestRefused
+from ddbload.records import Record
 
 # Block size of SHA-256, to which HMAC pads its key.
 _BLOCK_BYTES = 64
@@ -26,8 +27,7 @@ _UNSIGNED = "user-agent"
 _CONTROL = re.compile(r"[\x00-\x08\x0a-\x1f\x7f]")
 
 
-@dataclass(frozen=True, slots=True)
-class Credentials:
+class Credentials(Record):
     """AWS credentials; `token` is the session token of temporary ones, empty or None otherwise."""
 
     access_key: str

@@ -12,7 +12,6 @@ import threading
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, nullcontext, suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -38,6 +37,7 @@ from ddbload.deploy.cdk import Cdk
 from ddbload.deploy.toolchain import DEMO_TOOLS, IMPORT_DEMO_TOOLS, Toolchain, copy_app, install
 from ddbload.errors import DemoUnavailable, InvalidUsage, SourceNotFound
 from ddbload.ledger.ledger import temporary_ledger
+from ddbload.records import Record
 from ddbload.runs.deployed import attempt_report
 from ddbload.runs.retry_rejects import iter_rejects
 from ddbload.runs.run_import import new_run_id
@@ -76,8 +76,7 @@ START_SECONDS = 60.0
 """Seconds within which the run must start after the upload."""
 
 
-@dataclass(frozen=True, slots=True)
-class Loaded:
+class Loaded(Record):
     """Table that the demo loaded. Its emulation runs until the end of a `with` block."""
 
     result: Result
