@@ -149,11 +149,7 @@ class GroupedCommand(click.Command):
     def _warn_of_variables(self, ctx: click.Context) -> None:
         if ctx.params.get("quiet"):
             return
-        options = {
-            name: [each for each in command.params if isinstance(each, click.Option)]
-            for name, command in self._all(ctx).items()
-        }
-        for warning in unread_variables(self.name or "", options):
+        for warning in unread_variables(self, lambda: self._all(ctx).values()):
             print_stderr(f"ddbload: warning: {warning}")
 
     def _all(self, ctx: click.Context) -> dict[str, click.Command]:

@@ -306,6 +306,7 @@ def _to_json(value: Any) -> Any:
     return dict(value) if isinstance(value, Mapping) else value
 
 
+@cache
 def typed_fields(kind: type[JsonObject]) -> tuple[tuple[Field[Any], Any, JsonRule], ...]:
     """Return each field of a message with its type and its rule."""
     hints = get_type_hints(kind, include_extras=True)
@@ -319,13 +320,13 @@ def typed_fields(kind: type[JsonObject]) -> tuple[tuple[Field[Any], Any, JsonRul
 
 
 @cache
-def _written_fields(kind: type[JsonObject]) -> tuple[tuple[str, Any, bool], ...]:
+def _written_fields(kind: Any) -> tuple[tuple[str, Any, bool], ...]:
     """Return the name and the default of each field, and true for a sparse one."""
     return tuple((each.name, _default(each), rule.sparse) for each, _, rule in typed_fields(kind))
 
 
 @cache
-def _readers(kind: type[JsonObject]) -> tuple[str, tuple[FieldReader, ...]]:
+def _readers(kind: Any) -> tuple[str, tuple[FieldReader, ...]]:
     """Return the path of a message in errors, and a reader for each of its fields.
 
     Made at the first use of a class: resolving type hints would slow down every import.
