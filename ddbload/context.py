@@ -18,7 +18,6 @@ from ddbload.aws.retry import RetryPolicy
 from ddbload.contracts.row_counts import WorkTotals
 from ddbload.contracts.run_record import RunRecord
 from ddbload.contracts.source import Source
-from ddbload.contracts.upload_rule import SourceBucket
 from ddbload.errors import BucketNotAllowed, TableNotAllowed
 from ddbload.ledger.ledger import Ledger, ManifestCache
 from ddbload.ledger.store import FolderStore, KeyReader, ListedKey, Store
@@ -26,6 +25,7 @@ from ddbload.records import Record
 
 if TYPE_CHECKING:
     from ddbload.aws.clients import AwsSettings, Clients
+    from ddbload.contracts.upload_rule import SourceBucket
     from ddbload.run_worker import RunWorker
     from ddbload.source.decoding.decoded_source import ByteSource
     from ddbload.write.drivers import Driver

@@ -24,7 +24,6 @@ from typing import (
     cast,
     get_args,
     get_origin,
-    get_type_hints,
 )
 
 from ddbload.errors import DdbloadError, InvalidPayload, LedgerDamaged, nearest_name
@@ -309,14 +308,19 @@ def _to_json(value: Any) -> Any:
 @cache
 def typed_fields(kind: type[JsonObject]) -> tuple[tuple[Field[Any], Any, JsonRule], ...]:
     """Return each field of a message with its type and its rule."""
-    hints = get_type_hints(kind, include_extras=True)
     found = []
     for each in fields(cast("Any", kind)):
-        hint, rule = hints[each.name], JsonRule()
+        hint, rule = _type_of(str(each.type), kind.__module__), JsonRule()
         if get_origin(hint) is Annotated:
             hint, rule = get_args(hint)[0], get_args(hint)[-1]
         found.append((each, hint, rule))
     return tuple(found)
+
+
+@cache
+def _type_of(hint: str, module: str) -> Any:
+    # As `typing.get_type_hints`, which does not remember the types that many fields have.
+    return eval(hint, vars(sys.modules[module]))  # noqa: S307 - an annotation of ours
 
 
 @cache

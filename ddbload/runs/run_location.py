@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from dataclasses import dataclass
 
 from ddbload import errors
 from ddbload.aws.clients import AwsSettings, Clients
@@ -13,6 +12,7 @@ from ddbload.context import Context, segment_reader
 from ddbload.contracts.messages import is_text
 from ddbload.ledger.bucket_store import BucketStore
 from ddbload.ledger.run_objects import newest_runs
+from ddbload.records import Record
 from ddbload.runs.deployed import DEFAULT_STACK, Stack, find_stack, follow
 from ddbload.runs.follow_progress import RequestPace
 from ddbload.runs.local_runs import LocalSettings, default_ledger, live_heartbeat
@@ -24,8 +24,7 @@ _COMPARED_RUNS = 1000
 """Runs of a ledger that are searched for a name similar to a missing run id."""
 
 
-@dataclass(frozen=True)
-class RunLocation:
+class RunLocation(Record):
     """Ledger that this machine can read, and its runs."""
 
     context: Context
@@ -49,7 +48,6 @@ class RunLocation:
         )
 
 
-@dataclass(frozen=True)
 class Deployed(RunLocation):
     """Deployed stack, its ledger and its runs."""
 
