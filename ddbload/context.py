@@ -10,7 +10,7 @@ import random
 import secrets
 import time
 from collections.abc import Callable, Generator, Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
@@ -21,7 +21,7 @@ from ddbload.contracts.source import Source
 from ddbload.errors import BucketNotAllowed, TableNotAllowed
 from ddbload.ledger.ledger import Ledger, ManifestCache
 from ddbload.ledger.store import FolderStore, KeyReader, ListedKey, Store
-from ddbload.records import Record
+from ddbload.records import MutableRecord, Record
 
 if TYPE_CHECKING:
     from ddbload.aws.clients import AwsSettings, Clients
@@ -93,8 +93,7 @@ ChunkProgress = tuple[int, WorkTotals]
 """Number of a chunk, and the totals of one invocation on it since that began."""
 
 
-@dataclass(slots=True, kw_only=True)
-class Context:
+class Context(MutableRecord):
     """Store, clients, access, clocks and limits of an invocation or a command."""
 
     store: Store

@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, Any, NoReturn, cast, dataclass_transform
 _set_field = object.__setattr__
 
 
-@dataclass_transform(frozen_default=True, field_specifiers=(field,))
 class RecordType(type):
     """Class of records. Annotations declare its fields, each with a slot, as in a dataclass."""
 
@@ -44,8 +43,8 @@ def _field(name: str, hint: str, default: Any) -> Any:
     return found
 
 
-class Record(metaclass=RecordType):
-    """Base of frozen values, which are equal if their classes and fields are equal."""
+class _Fields(metaclass=RecordType):  # noqa: PLW1641 - mutable records have none
+    """Methods of all records, which are equal if their classes and fields are equal."""
 
     __slots__ = ()
 
@@ -67,22 +66,36 @@ class Record(metaclass=RecordType):
             return NotImplemented
         return _values(self) == _values(other)
 
-    def __hash__(self) -> int:
-        return hash(_values(self))
-
     def __repr__(self) -> str:
         shown = (each.name for each in fields(cast("Any", self)) if each.repr)
         values = ", ".join(f"{name}={getattr(self, name)!r}" for name in shown)
         return f"{type(self).__qualname__}({values})"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), _values(self)
+
+
+@dataclass_transform(field_specifiers=(field,))
+class MutableRecord(_Fields):
+    """Base of records whose fields may change."""
+
+    __slots__ = ()
+
+
+@dataclass_transform(frozen_default=True, field_specifiers=(field,))
+class Record(_Fields):
+    """Base of records whose fields do not change."""
+
+    __slots__ = ()
+
+    def __hash__(self) -> int:
+        return hash(_values(self))
 
     def __setattr__(self, name: str, value: object) -> NoReturn:
         raise FrozenInstanceError(f"cannot assign to field {name!r}")
 
     def __delattr__(self, name: str) -> NoReturn:
         raise FrozenInstanceError(f"cannot delete field {name!r}")
-
-    def __reduce__(self) -> tuple[Any, ...]:
-        return type(self), _values(self)
 
 
 def _values(record: Any) -> tuple[Any, ...]:
