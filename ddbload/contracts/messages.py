@@ -1,9 +1,8 @@
 """Messages that cross an edge between states, processes and runs, and strict reading of JSON.
 
-A message is a record with `to_json` and a strict `from_json`, which reads each field by
-its type. Every error is `InvalidPayload` and names the field by its path, such as
-`options.workers`. Field names are whole words. Byte offsets are absolute in the source; lines count
-from 1.
+A message is a record with `to_json` and a strict `from_json`, which reads each field by its type.
+Every error is `InvalidPayload` and names the field by its path, such as `options.workers`. Field
+names are whole words. Byte offsets are absolute in the source; lines count from 1.
 """
 
 from __future__ import annotations
@@ -11,7 +10,7 @@ from __future__ import annotations
 import json
 import re
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import MISSING, Field, field, fields
 from functools import cache
 from types import NoneType
@@ -245,7 +244,7 @@ class JsonRule(Record):
     """Function of the module that reads the field, where its type is not enough."""
 
 
-SPARSE = JsonRule(sparse=True)
+_NO_RULE, SPARSE = JsonRule(), JsonRule(sparse=True)
 LineNumber = Annotated[int, JsonRule(least=1)]
 CountedLine = Annotated[int, JsonRule(least=0)]
 """Line number in the source; in a chunk whose first line is not known, the line ends before."""
@@ -310,7 +309,7 @@ def typed_fields(kind: type[JsonObject]) -> tuple[tuple[Field[Any], Any, JsonRul
     """Return each field of a message with its type and its rule."""
     found = []
     for each in fields(cast("Any", kind)):
-        hint, rule = _type_of(str(each.type), kind.__module__), JsonRule()
+        hint, rule = _type_of(str(each.type), kind.__module__), _NO_RULE
         if get_origin(hint) is Annotated:
             hint, rule = get_args(hint)[0], get_args(hint)[-1]
         found.append((each, hint, rule))
@@ -405,9 +404,7 @@ def _read_message(f: JsonObjectReader, name: str, kind: type[JsonObject], absent
     return absent if value is None else kind.from_json(value, f.path(name))
 
 
-def _read_messages(
-    f: JsonObjectReader, name: str, kind: type[JsonObject]
-) -> tuple[JsonObject, ...]:
+def _read_messages(f: JsonObjectReader, name: str, kind: type[JsonObject]) -> tuple[Any, ...]:
     path = f.path(name)
     return tuple(
         kind.from_json(each, f"{path}[{number}]") for number, each in enumerate(f.items(name))
@@ -470,13 +467,14 @@ def option(
     return field(default=default, metadata=metadata)
 
 
-def declared(kind: type) -> Iterator[Option]:
-    """Yield the options that the fields of a message declare."""
-    for each in fields(cast("Any", kind)):
-        settings = each.metadata.get("option")
-        if settings is not None:
-            flag = settings.get("flag") or "--" + each.name.replace("_", "-")
-            yield Option(**{**settings, "field": each.name, "flag": flag})
+@cache
+def declared(kind: Any) -> tuple[Option, ...]:
+    """Return the options that the fields of a message declare."""
+    return tuple(
+        Option(**{"flag": "--" + each.name.replace("_", "-"), **settings, "field": each.name})
+        for each in fields(kind)
+        if (settings := each.metadata.get("option")) is not None
+    )
 
 
 def encode_json(value: object) -> bytes:
