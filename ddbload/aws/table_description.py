@@ -430,10 +430,13 @@ def _same_cloud(one: str, other: str) -> bool:
     return both_aws or urlsplit(one).netloc == urlsplit(other).netloc
 
 
-def table_notices(clients: Clients, table: str, options: Options, now: float) -> Iterator[str]:
+def table_notices(
+    clients: Clients, table: str, options: Options, now: float, *, units: float = math.inf
+) -> Iterator[str]:
     """Yield the warnings about a table, as far as permissions allow to know them.
 
-    `now`: seconds since the epoch.
+    `now`: seconds since the epoch. `units`: write units of the run. As few as a partition accepts
+    in a second leave others enough, so the table's traffic is not asked for.
     """
     if not options.write_mode.writes:
         # Nothing is written.
@@ -443,7 +446,8 @@ def table_notices(clients: Clients, table: str, options: Options, now: float) ->
             f"table {table} has no point-in-time recovery, so what this run overwrites cannot be"
             f" restored. {turn_recovery_on(table)}"
         )
-    if options.max_wcu is None and options.max_wcu_percent is None:
+    is_limited = options.max_wcu is not None or options.max_wcu_percent is not None
+    if not is_limited and units > PARTITION_WRITE_UNITS:
         traffic = recent_traffic(clients, table, now)
         if traffic is not None:
             yield traffic.warning(table)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 from collections.abc import Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -12,6 +13,7 @@ from typing import Annotated, Any, Self
 from ddbload.contracts.messages import SPARSE, CountedLine, JsonObjectReader, JsonRule, Message
 from ddbload.contracts.options import EDGES, Options
 from ddbload.contracts.payload import Payload, check_run_id
+from ddbload.dynamodb.limits import WRITE_UNIT_BYTES
 from ddbload.dynamodb.modes import WriteMode, mode_of
 from ddbload.errors import InvalidPayload
 from ddbload.records import Record
@@ -244,6 +246,13 @@ class RunRecord(Message):
         shortest = self.payload.source.kind.least_row_bytes(len(self.columns))
         # The last row of an object may lack its end.
         return max(0, self.size - read_bytes) // shortest + (self.objects or 1)
+
+    @property
+    def estimated_units(self) -> float:
+        """Write units of the run if its rows are as short as can be; infinite if unknown."""
+        if self.size is None:
+            return math.inf
+        return (self.most_rows_besides(0) or 0) + self.size / WRITE_UNIT_BYTES
 
     def wants_index(self, stored_bytes: int) -> bool:
         """Tell whether a compressed object of this size shall be cut into chunks, if it can be."""
