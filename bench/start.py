@@ -49,11 +49,11 @@ FUNCTIONS = {
     ),
 }
 BUDGETS = {
-    "on_upload": 1.5,
-    "preflight": 2.4,
-    "preflight, importing": 3.8,
-    "import_chunk": 2.1,
-    "report": 1.5,
+    "on_upload": 0.9,
+    "preflight": 1.4,
+    "preflight, importing": 1.5,
+    "import_chunk": 1.2,
+    "report": 1.0,
 }
 """Most CPU time of a function's imports, in that of `UNIT`; both without Python's own start."""
 CLIENT, SMALL_IMPORT = "a bare client", "an import of 25 rows"
