@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +21,7 @@ from ddbload.contracts.source import ARRAY, AUTO, OBJECT, UNCOMPRESSED, VALUES
 from ddbload.dynamodb.modes import mode_of
 from ddbload.errors import Cancelled, DdbloadError, Interrupted, visible
 from ddbload.items.row_attributes import item_layout
+from ddbload.records import Record
 from ddbload.runs.progress import RunProgress
 from ddbload.steps.report import finished_report
 
@@ -68,8 +69,7 @@ def rate_of(rows: int, seconds: float) -> float:
     return rows / seconds if seconds > 0 else 0.0
 
 
-@dataclass(frozen=True, slots=True)
-class Result:
+class Result(Record):
     """Result of an attempt of a run."""
 
     report: Report

@@ -15,6 +15,7 @@ from ddbload.reading.measure import ItemSizes, Measure, TableIndex
 from ddbload.reading.parts import PartOutput
 from ddbload.reading.row_batches import RowBatch
 from ddbload.reading.row_blocks import RunReader
+from ddbload.records import Record
 from ddbload.rows.blocks import Defect
 
 MAX_PROFILES = 10_000
@@ -231,8 +232,7 @@ class Survey:
             self.documents.setdefault(name, Counter()).update(types)
 
 
-@dataclass(frozen=True, slots=True)
-class SurveyJob:
+class SurveyJob(Record):
     """Job that surveys the rows of one part."""
 
     indexes: tuple[TableIndex, ...]

@@ -20,6 +20,7 @@ from ddbload.contracts.run_record import Cursor
 from ddbload.contracts.text_encodings import UTF_8
 from ddbload.dynamodb.limits import MAX_COLUMNS
 from ddbload.errors import RowTooLong, SplitMismatch
+from ddbload.records import Record
 
 _POSSESSIVE_IS_BROKEN = sys.version_info < (3, 11, 5)
 """True if `(?:...)*+` may match wrongly in this Python (CPython gh-100061, gh-106052)."""
@@ -350,8 +351,7 @@ class RowPositions:
         return text if open_end else _FINAL_LINE_END.sub("", text)
 
 
-@dataclass(frozen=True, slots=True)
-class Defect:
+class Defect(Record):
     """Reason why a row is rejected.
 
     `cause` is a code, `detail` a sentence without row data. `column` is the column's index, which

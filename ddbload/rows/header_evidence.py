@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from itertools import pairwise
+
+from ddbload.records import Record
 
 COMPARED_ROWS = 50
 """Number of rows that a header is compared with."""
@@ -26,8 +27,7 @@ _FOOTER = "if it is a footer and not a row, remove it"
 _MISSING = {"", "na", "n/a", "nan", "null", "none", "-", "\\n"}
 
 
-@dataclass(frozen=True, slots=True)
-class HeaderEvidence:
+class HeaderEvidence(Record):
     """Evidence for and against a header in the first row."""
 
     looks_like_data: bool

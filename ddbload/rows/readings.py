@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from ddbload.contracts.column_mapping import Dialect, join_names
 from ddbload.contracts.source import Source
 from ddbload.errors import NAMES_OF_FILE, AmbiguousDelimiter, BadHeader, DdbloadError
+from ddbload.records import Record
 
 _SHOWN_ROWS = 3
 
 
-@dataclass(frozen=True, slots=True)
-class Reading:
+class Reading(Record):
     """One way to read a file. Lines count from the sample's first line."""
 
     delimiter: str
@@ -95,8 +95,7 @@ class Reading:
         }
 
 
-@dataclass(frozen=True, slots=True)
-class Doubt:
+class Doubt(Record):
     """Readings of a file of which the user has to choose one, the best first."""
 
     why: str
@@ -128,8 +127,7 @@ class Doubt:
         return error
 
 
-@dataclass(frozen=True, slots=True)
-class GuessedFormat:
+class GuessedFormat(Record):
     """Guessed format and dialect of a file."""
 
     format: str

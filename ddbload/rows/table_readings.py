@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from ddbload.contracts.column_mapping import name_columns
+from ddbload.records import Record
 from ddbload.rows.header_evidence import (
     COMMENTS,
     HeaderEvidence,
@@ -33,8 +34,7 @@ LEAST = 0.7
 """Share of rows below the header that must have its width, for a reading to be considered."""
 
 
-@dataclass(frozen=True, slots=True)
-class Candidate:
+class Candidate(Record):
     """A reading with its score."""
 
     reading: Reading

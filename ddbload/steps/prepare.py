@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Generator, Iterable, Iterator, Mapping
 from contextlib import closing, contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import chain, islice
 from typing import Any
 
@@ -45,6 +45,7 @@ from ddbload.reading.open_sources import (
     reopen,
 )
 from ddbload.reading.row_blocks import hmac_key, row_groups
+from ddbload.records import Record
 from ddbload.rows.file_signatures import (
     LONGEST_BYTE_ORDER_MARK,
     PARQUET_SIGNATURE,
@@ -69,8 +70,7 @@ MIN_LOCAL_CHUNK_BYTES = 1024 * 1024
 """Local files are not cut smaller for the sake of a process more."""
 
 
-@dataclass(frozen=True, slots=True)
-class PreparedRun:
+class PreparedRun(Record):
     """Record of a run that passed every check, and the format that was detected for it."""
 
     record: RunRecord
@@ -79,8 +79,7 @@ class PreparedRun:
     """What was decided about the cells of columns."""
 
 
-@dataclass(frozen=True, slots=True)
-class _FirstObject:
+class _FirstObject(Record):
     """Format, header and types found in a source's first object that has rows."""
 
     name: str
@@ -283,8 +282,7 @@ def _open_objects(
 _MOST_BYTES = 4 * SNIFFED_BYTES
 
 
-@dataclass(frozen=True, slots=True)
-class DetectedFormat:
+class DetectedFormat(Record):
     """Source with every `auto` replaced, and the confidence of the guess."""
 
     source: Source

@@ -13,9 +13,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from ddbload.contracts.control import IDLE, WorkerProgress
+from ddbload.records import Record
 
 PACE_FACTOR = 4
 """Headroom of a worker, as a multiple of its recent consumption between two claims."""
@@ -28,8 +28,7 @@ REACHED_SHARE = 0.995
 """Share of the budget at which a run ends; the last units could only be split one by one."""
 
 
-@dataclass(frozen=True, slots=True)
-class Limits:
+class Limits(Record):
     """Limits of a run, claim of a worker, or a worker's allowance. None means no limit."""
 
     wcu: float | None = None
@@ -38,8 +37,7 @@ class Limits:
     """Total write units of the run."""
 
 
-@dataclass(frozen=True, slots=True)
-class OtherWorker:
+class OtherWorker(Record):
     """Another worker of the run, as found in a listing."""
 
     progress: WorkerProgress
