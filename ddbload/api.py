@@ -13,7 +13,7 @@ import json
 import textwrap
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from functools import partial
 from typing import TYPE_CHECKING, Any, Self, Unpack
 
@@ -29,6 +29,7 @@ from ddbload.items.transformed_rows import Transform
 from ddbload.ledger.ledger import temporary_ledger
 from ddbload.planning.make_plan import Sample, make_plan
 from ddbload.planning.plan import Plan
+from ddbload.records import Record
 from ddbload.runs.deployed import attempt_report
 from ddbload.runs.local_runs import LocalSettings, default_engine, default_ledger
 from ddbload.runs.progress import RunProgress
@@ -45,8 +46,7 @@ if TYPE_CHECKING:
     from ddbload.load_options import AwsConnection, LoadSettings
 
 
-@dataclass(frozen=True, slots=True)
-class RunResult:
+class RunResult(Record):
     """A run at one moment, or how it ended."""
 
     report: Report

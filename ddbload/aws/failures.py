@@ -7,7 +7,7 @@ import re
 import ssl
 import zlib
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from enum import Enum
 from typing import TYPE_CHECKING, Any
 from xml.sax.saxutils import unescape
@@ -19,6 +19,7 @@ from ddbload.errors import (
     RequestRefused,
     ServiceUnavailable,
 )
+from ddbload.records import Record
 
 if TYPE_CHECKING:
     from botocore.exceptions import ClientError
@@ -41,8 +42,7 @@ class FailureKind(Enum):
     """Any request of this caller will be refused."""
 
 
-@dataclass(frozen=True, slots=True)
-class AwsFailure:
+class AwsFailure(Record):
     """A failed AWS call: its kind, AWS's error code and message."""
 
     kind: FailureKind

@@ -5,12 +5,13 @@ from __future__ import annotations
 import random
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TypeVar
 
 from ddbload.aws.backoff import full_jitter
 from ddbload.aws.failures import AwsFailure, FailureKind, classify_failure, to_ddbload_error
 from ddbload.errors import DdbloadError
+from ddbload.records import Record
 
 T = TypeVar("T")
 ATTEMPTS = 6
@@ -19,8 +20,7 @@ CALL_CAP_SECONDS = 5.0
 _TRANSIENT = (FailureKind.THROTTLED, FailureKind.UNSURE)
 
 
-@dataclass(frozen=True, slots=True)
-class RetryPolicy:
+class RetryPolicy(Record):
     """Rule for repeating a failed call."""
 
     attempts: int = ATTEMPTS

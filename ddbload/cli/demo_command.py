@@ -14,7 +14,6 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext, suppress
-from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any
 
@@ -47,6 +46,7 @@ from ddbload.deploy.toolchain import (
 )
 from ddbload.errors import DemoUnavailable, InvalidUsage, SourceNotFound
 from ddbload.ledger.ledger import temporary_ledger
+from ddbload.records import Record
 from ddbload.runs.deployed import attempt_report
 from ddbload.runs.retry_rejects import iter_rejects
 from ddbload.runs.run_import import new_run_id
@@ -87,8 +87,7 @@ STOP_SECONDS = 15.0
 """Seconds that a server gets to stop its own processes."""
 
 
-@dataclass(frozen=True, slots=True)
-class Loaded:
+class Loaded(Record):
     """Table that the demo loaded. Its emulation runs until the end of a `with` block."""
 
     result: Result

@@ -7,7 +7,6 @@ import shlex
 import tempfile
 import time
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -29,6 +28,7 @@ from ddbload.deploy import toolchain
 from ddbload.deploy.cdk import Cdk
 from ddbload.deploy.stack_settings import DeployedStack, find_deployed_stack, first_failure
 from ddbload.errors import AccessDenied, DdbloadError, DeploymentFailed, StackNotFound
+from ddbload.records import Record
 from ddbload.runs.deployed import DEFAULT_STACK, Stack, describe_stack, find_stack
 from ddbload.runs.run_location import stack_name
 from ddbload.steps.executions import EXECUTION_RUNNING, Executions
@@ -48,8 +48,7 @@ stack_name_option = options.deployment_option(
 agree_option = partial(options.deployment_option, "--yes", is_flag=True)
 
 
-@dataclass(frozen=True, slots=True)
-class StackPlace:
+class StackPlace(Record):
     """Account and region of a stack, and the stack's current state."""
 
     stack: str

@@ -13,7 +13,6 @@ import re
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import redirect_stdout
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +28,7 @@ from ddbload.contracts.column_mapping import join_names
 from ddbload.contracts.run_record import amount_text
 from ddbload.contracts.source import AUTO
 from ddbload.errors import InvalidUsage, did_you_mean
+from ddbload.records import Record
 
 _VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
 _COMMANDS = ("import", "start", "plan", "verify")
@@ -42,8 +42,7 @@ _WORST = (0, terminal.EXIT_REJECTS, terminal.EXIT_FAILED, 2, terminal.EXIT_INTER
 """Exit statuses, the worst last."""
 
 
-@dataclass(frozen=True, slots=True)
-class Load:
+class Load(Record):
     """A load of a job file."""
 
     name: str

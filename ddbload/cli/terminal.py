@@ -17,13 +17,14 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import field
 from types import FrameType
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from ddbload.errors import DdbloadError, Interrupted, InvalidUsage, OutputUnwritable, visible
+from ddbload.records import MutableRecord
 
 if TYPE_CHECKING:
     from _typeshed import ReadableBuffer
@@ -247,8 +248,7 @@ def ask_to_agree(question: str, *, unasked: str, declined: str) -> None:
         raise InvalidUsage(declined)
 
 
-@dataclass(slots=True)
-class Output:
+class Output(MutableRecord):
     """Output options of a command: --json, --all, --quiet and --verbose."""
 
     as_json: bool = False

@@ -9,7 +9,7 @@ import io
 import json
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from itertools import combinations
 from typing import Self
 
@@ -28,6 +28,7 @@ from ddbload.errors import (
     InvalidPayload,
     TooManyColumns,
 )
+from ddbload.records import Record
 
 HMAC = "hmac"
 """Filter that needs the key of `HMAC_KEY`."""
@@ -48,8 +49,7 @@ def shown(name: str) -> str:
     return repr(name if len(name) <= 60 else name[:57] + "...")
 
 
-@dataclass(frozen=True, slots=True)
-class TemplatePart:
+class TemplatePart(Record):
     """A column in a template, and the filters that its text passes."""
 
     text: str
@@ -74,8 +74,7 @@ class TemplatePart:
         return replace(self, name=self.text, filters=()) if self.text in columns else self
 
 
-@dataclass(frozen=True, slots=True)
-class Template:
+class Template(Record):
     """A text with columns in braces, such as `USER#{id|lower}`; `{{` and `}}` are braces."""
 
     literals: tuple[str, ...]
@@ -147,8 +146,7 @@ def key_fingerprint(key: bytes, salt: str) -> str:
     ]
 
 
-@dataclass(frozen=True, slots=True)
-class ColumnChanges:
+class ColumnChanges(Record):
     """Changes to the columns of a source, or to the members of a JSON row: a checked mapping."""
 
     rename: Mapping[str, str] = field(default_factory=dict)
@@ -379,8 +377,7 @@ MAX_MARK = 1000
 """Characters of a delimiter or comment mark: patterns are compiled of them."""
 
 
-@dataclass(frozen=True, slots=True)
-class Dialect:
+class Dialect(Record):
     """RFC 4180 with any Unicode characters for delimiter, quote, escape and comment.
 
     Rows end with CR, LF or CRLF, also mixed. A quote opens a quoted field only as the field's

@@ -5,13 +5,14 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Annotated, Self
 
 from ddbload.contracts.messages import JsonRule, Message
 from ddbload.contracts.options import Options
 from ddbload.contracts.row_counts import OUTCOMES, RowCounts, WorkTotals, WriteStats
 from ddbload.contracts.run_record import MOST_UNITS
+from ddbload.records import Record
 
 CONTROL_SECONDS, MAX_CONTROL_SECONDS = 2.0, 4.0
 """Seconds between two reads of `control.json` by a worker, of few workers and of many."""
@@ -48,7 +49,6 @@ _NAME = re.compile(
 )
 
 
-@dataclass(frozen=True, slots=True)
 class Control(Message):
     """`control.json`: limits that the workers of a run obey within seconds.
 
@@ -78,8 +78,7 @@ class Control(Message):
         return replace(self, state=CANCELLED_CONTROL)
 
 
-@dataclass(frozen=True, slots=True)
-class NewLimits:
+class NewLimits(Record):
     """Limits that replace those of a run; None leaves one as it is, `UNLIMITED` removes it."""
 
     max_wcu: float | str | None = None
@@ -94,8 +93,7 @@ class NewLimits:
         return cls(options.max_wcu if percent is None else f"{percent}%", options.max_cost)
 
 
-@dataclass(frozen=True, slots=True)
-class WorkerProgress:
+class WorkerProgress(Record):
     """Progress of one worker: a process of `import`, or one environment of the function.
 
     It is the name of an empty object in the ledger, so that one listing reads the progress of all
@@ -151,8 +149,7 @@ class WorkerProgress:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class SeenWorker:
+class SeenWorker(Record):
     """Worker of a run, as found in a listing, and what it takes of the run's limits."""
 
     progress: WorkerProgress

@@ -7,7 +7,7 @@ import hmac
 import json
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import field, fields, replace
 from functools import cache, partial
 from typing import Annotated, Any
 
@@ -104,7 +104,6 @@ def check_run_id(text: str) -> str:
     return text
 
 
-@dataclass(frozen=True, slots=True)
 class ColumnMapping(Message):
     """Mapping of columns to attributes."""
 
@@ -132,7 +131,6 @@ class ColumnMapping(Message):
         return bool(self.rename or self.drop or self.set)
 
 
-@dataclass(frozen=True, slots=True)
 class NullHandling(Message):
     """Cells that are null, and the attribute that a null becomes."""
 
@@ -257,7 +255,6 @@ def with_options_in_parts(value: object) -> object:
     return {**{name: each for name, each in value.items() if name not in named}, **parts}
 
 
-@dataclass(frozen=True, slots=True)
 class Payload(Message):
     """The input of an execution: what to load, and where to."""
 

@@ -9,7 +9,7 @@ import stat
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import closing
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 from ddbload.aws.table_description import describe_table_with_response
@@ -26,6 +26,7 @@ from ddbload.ledger.ledger import Ledger
 from ddbload.reading.parts import PartOutput, ReadCounts, read_parts
 from ddbload.reading.row_batches import RejectLine, RowBatch, first_rows, iter_row_batches
 from ddbload.reading.row_blocks import RunReader, expected_bytes, rare_gc
+from ddbload.records import Record
 from ddbload.rows.columns import from_octets, to_octets
 from ddbload.steps.checks import NO_TABLE
 from ddbload.steps.prepare import prepare_run, warn_of_reading
@@ -146,8 +147,7 @@ _Summary = tuple[ReadCounts, list[RejectLine]]
 """Row counts and rejects of a part."""
 
 
-@dataclass(frozen=True, slots=True)
-class _ConvertJob:
+class _ConvertJob(Record):
     """Job that converts the rows of one part."""
 
     max_rejects: int | None
@@ -183,8 +183,7 @@ class _ConvertJob:
         return items.encode("latin-1")
 
 
-@dataclass(frozen=True, slots=True)
-class _Conversion:
+class _Conversion(Record):
     """Collector that writes converted parts in order, and converts those that a worker gave up."""
 
     record: RunRecord
@@ -251,8 +250,7 @@ def _without_blanks(line: str) -> str:
     return to_octets(compact_json(json.loads(from_octets(line))))
 
 
-@dataclass(frozen=True, slots=True)
-class OutputOptions:
+class OutputOptions(Record):
     """Output options of a conversion."""
 
     out: str

@@ -9,18 +9,17 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 
 from ddbload.deploy.toolchain import Toolchain, cache_home, environment_without_aws
 from ddbload.errors import DeploymentFailed
+from ddbload.records import Record
 
 _CHILD_PROCESS = Path(__file__).with_name("child_process.py")
 _STYLES = re.compile(r"\x1b\[[0-9;]*m")
 
 
-@dataclass(frozen=True, slots=True)
-class Command:
+class Command(Record):
     """Running `cdk` command."""
 
     name: str

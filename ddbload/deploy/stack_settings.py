@@ -10,13 +10,13 @@ import json
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ddbload.aws.retry import call_with_retries
 from ddbload.deploy.toolchain import app_folder, environment_without_aws
 from ddbload.errors import DeploymentFailed, InvalidUsage, StackNotFound, did_you_mean
+from ddbload.records import Record
 from ddbload.runs.deployed import describe_stack
 
 if TYPE_CHECKING:
@@ -30,8 +30,7 @@ _ABSENT = ("REVIEW_IN_PROGRESS", "ROLLBACK_COMPLETE", "DELETE_COMPLETE")
 """CloudFormation states of a stack without resources, which the next deployment creates."""
 
 
-@dataclass(frozen=True, slots=True)
-class DeployedStack:
+class DeployedStack(Record):
     """Stack as CloudFormation describes it, usable or not."""
 
     name: str

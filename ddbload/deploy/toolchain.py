@@ -16,12 +16,12 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 from ddbload.errors import ToolsUnavailable
+from ddbload.records import Record
 
 APP_PARTS = (
     *("app.py", "cdk.json", "package.json", "package-lock.json"),
@@ -73,8 +73,7 @@ def copy_app(to: Path, settings: Mapping[str, Any]) -> None:
     (to / "cdk.json").write_text(json.dumps(config), "utf-8")
 
 
-@dataclass(frozen=True, slots=True)
-class ToolSet:
+class ToolSet(Record):
     """Packages for one purpose, and the lock files that pin them."""
 
     purpose: str
@@ -116,8 +115,7 @@ IMPORT_DEMO_TOOLS = ToolSet(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Toolchain:
+class Toolchain(Record):
     """Python with the packages, and a folder with the npm packages."""
 
     python: str

@@ -10,7 +10,6 @@ import platform
 import re
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -26,6 +25,7 @@ from ddbload.aws.table_description import (
 )
 from ddbload.deploy.toolchain import SUPPORTED_NODE, check_node
 from ddbload.errors import DdbloadError, StackNotFound, ToolsUnavailable
+from ddbload.records import Record
 from ddbload.runs.deployed import find_stack
 from ddbload.source.catalogs.globs import has_wildcards
 
@@ -36,8 +36,7 @@ if TYPE_CHECKING:
 OK, WARN, FAIL = "ok", "warn", "fail"
 
 
-@dataclass(frozen=True, slots=True)
-class Check:
+class Check(Record):
     """Result of one check."""
 
     check: str

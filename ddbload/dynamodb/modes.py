@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import UTC, datetime
 from decimal import Decimal
 from enum import Enum
@@ -17,6 +17,7 @@ from typing import Any, Self
 
 from ddbload.dynamodb.item_equality import same
 from ddbload.errors import InvalidPayload
+from ddbload.records import Record
 
 OWN_RULES = frozenset({"condition"})
 """Options of modes in which users may give a condition."""
@@ -37,8 +38,7 @@ class Deletion(dict[str, Any]):
     """Key of an item to delete. In a batch it may be among items to put."""
 
 
-@dataclass(frozen=True, slots=True)
-class WriteMode:
+class WriteMode(Record):
     """Write mode: its requests, the meaning of their answers, its options and its words."""
 
     name: str
@@ -240,8 +240,7 @@ _PIECE = re.compile(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Condition:
+class Condition(Record):
     """A user's condition, with placeholders for names and values."""
 
     expression: str
@@ -296,8 +295,7 @@ _LONE = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class RequestForm:
+class RequestForm(Record):
     """Request of all rows with the same attributes, without their values."""
 
     attributes: tuple[str, ...]
@@ -312,8 +310,7 @@ class RequestForm:
     """True if DynamoDB answers a false condition with the item in the table."""
 
 
-@dataclass(frozen=True, slots=True)
-class RowWrites:
+class RowWrites(Record):
     """Rules by which a run writes one row in a request."""
 
     mode: WriteMode

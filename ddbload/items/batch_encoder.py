@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Hashable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from itertools import compress, pairwise
 from json.encoder import encode_basestring as quoted
 from typing import Any
@@ -34,6 +34,7 @@ from ddbload.items.item_requests import (
     identity,
 )
 from ddbload.items.row_attributes import REFUSED, text_reader
+from ddbload.records import MutableRecord
 from ddbload.rows.columns import (
     FILLER,
     RARELY_ESCAPED,
@@ -185,8 +186,7 @@ def parse_column(
     )
 
 
-@dataclass(slots=True)
-class EncodedRows:
+class EncodedRows(MutableRecord):
     """Requests for rows that were encoded together: lists in the rows' order."""
 
     puts: list[Request]

@@ -7,11 +7,14 @@ is left to the builder, so that rules and reasons have one home.
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable, Hashable, Iterable, Sequence
+from functools import lru_cache, partial
 from json.encoder import encode_basestring as quoted
 from typing import Any
 
+from ddbload.contracts.payload import OMIT
 from ddbload.dynamodb.attribute_values import BAD_ATTRIBUTE, check_name, check_value, nesting_error
 from ddbload.dynamodb.limits import MAX_DEPTH
 from ddbload.dynamodb.modes import SETS
@@ -24,11 +27,12 @@ from ddbload.items.json_values import (
     attribute_json,
     name_json,
     number_json,
+    parse,
     parse_object,
     plain,
 )
 from ddbload.items.row_filter import FILTERED
-from ddbload.rows.blocks import WHITE_SPACE, Defect
+from ddbload.rows.blocks import WHITE_SPACE, Defect, RowBytes
 from ddbload.rows.columns import to_octets
 
 LONGEST_PUT = 200_000
@@ -39,6 +43,8 @@ MAX_FIELDS, LONGEST_NAME = 10_000, 100
 """Limits of the attributes that are kept: their number, and characters of a name."""
 UNCOUNTED_BYTES = len('"":{"L":[]},') - 3
 """Fewest bytes of JSON around an attribute's value that DynamoDB does not count."""
+UNCOUNTED_MEMBER_BYTES = UNCOUNTED_BYTES - 1
+"""The same, also around a member of a map, for which DynamoDB counts a byte."""
 
 EncodedRow = tuple[Request, tuple[Hashable, ...], int]
 """Request for a row, its key, and an upper bound of the bytes that DynamoDB counts."""
@@ -47,6 +53,8 @@ _SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
 _is_plain_number = re.compile(r"-?(?:0|[1-9][0-9]{0,18})(?:\.[0-9]{1,19})?").fullmatch
 """Matches numbers of 38 digits at most, without an exponent: DynamoDB takes them as they are."""
 _NULL = (("NULL", True),)
+_BAD = object()
+"""Result of a check that a value does not pass."""
 _BOOLEANS = {True: '{"BOOL":true}', False: '{"BOOL":false}'}
 
 Encode = Callable[[Any], str]
@@ -57,6 +65,10 @@ returns an identity that is equal for equal keys."""
 Shape = tuple[tuple[str, ...], list[tuple[str, Encode, str, int]], list[Any]]
 """Rules for rows with the same names and types: names of the attributes, their fields with their
 places among the members, and for each key its place and its function."""
+
+
+ValueCheck = tuple[int, Callable[[str], object], object]
+"""Place of an attribute, the function that checks the text of a value, and the result for null."""
 
 
 class _Typed(tuple[Any, ...]):
@@ -97,6 +109,7 @@ class JsonRows:
         self._legal_names: set[str] = set()
         self._shapes: dict[tuple[object, ...], Shape] = {}
         self._fields: dict[tuple[str, type], Field] = {}
+        self._value_checks = lru_cache(self._new_value_checks)
 
     def encode(self, line: str, position: str | None) -> EncodedRow | Defect | None:
         """Encode a row, with the position attribute if any; None if it is for the builder.
@@ -117,6 +130,59 @@ class JsonRows:
         found = self._unchanged(line, whole, members) if self._can_keep_text else None
         found = found or self._encode(members, position)
         return found if found and found[2] <= LONGEST_PUT else None
+
+    def encode_values(self, rows: RowBytes) -> list[EncodedRow | None] | None:
+        """Encode rows by their values, once: None for each that is for the builder.
+
+        Returns None if they are to be read as lines.
+        """
+        # Blocks are kept until their rows are written, but not the values of whole batches.
+        values, rows.values = rows.values, None
+        if values is None or not self._can_keep_text or self._has_filter:
+            return None
+        names, kinds, has_nulls, items_of, texts_of = values
+        checks = self._value_checks(names, kinds)
+        if checks is None or (has_nulls and self._builder.rules.nulls != OMIT):
+            return None
+        try:
+            made = items_of()[rows.part] if has_nulls else None
+            items = made or to_octets(rows.decode()).split("\n")[:-1]
+            checked = [
+                _checked(check, {None: null}, texts_of(place)[rows.part])
+                for place, check, null in checks
+            ]
+        except UnicodeDecodeError:
+            return None
+        return [
+            None
+            if _BAD in found or len(item) > LONGEST_PUT
+            else (
+                f'{{"PutRequest":{item}}}',
+                tuple(found[: self._key_count]),
+                len(item) - UNCOUNTED_MEMBER_BYTES * item.count('":{"'),
+            )
+            for item, *found in zip(items, *checked, strict=True)
+        ]
+
+    def _new_value_checks(
+        self, names: tuple[str, ...], kinds: tuple[str, ...]
+    ) -> list[ValueCheck] | None:
+        """Return the checks of rows with these attributes and types, those of keys first.
+
+        None if a value may be written otherwise than it is read.
+        """
+        types = tuple(_PYTHON_TYPES.get(kind, _Typed) for kind in kinds)
+        try:
+            _, fields, keys = self._shape(names, types)
+        except BadValue:
+            return None
+        if any(encode not in _UNCHANGED for _, encode, _, _ in fields):
+            return None
+        checks: list[ValueCheck] = [
+            (place, partial(_identity, identify), _BAD if number < self._key_count else None)
+            for number, (place, identify) in enumerate(keys)
+        ]
+        return checks + [(place, _check_text, None) for place, kind in enumerate(kinds) if not kind]
 
     def _encode(self, members: Members, position: str | None) -> EncodedRow | None:
         if self._changes_members:
@@ -298,6 +364,32 @@ def _typed(value: Any) -> Json:
 
 def _typed_json(value: _Typed) -> str:
     return compact_json(check_value(plain(tuple(value))))
+
+
+_PYTHON_TYPES = {"S": str, "N": bytes, "BOOL": bool}
+_UNCHANGED = (quoted, number_json, _BOOLEANS.__getitem__, _typed_json)
+"""Encoders that write typed values as they are read."""
+
+
+def _check_text(text: str) -> None:
+    check_value(plain(parse(text)))
+
+
+def _identity(identify: Callable[[str], Hashable], text: str) -> Hashable:
+    return identify(json.loads(f'"{text}"') if "\\" in text else text)
+
+
+def _checked(
+    check: Callable[[str], object], known: dict[str | None, object], texts: Sequence[str | None]
+) -> list[object]:
+    """Check each distinct text. Returns what `check` returns, `_BAD` for texts it refuses."""
+    for text in set(texts):
+        if text is not None:
+            try:
+                known[text] = check(text)
+            except BadValue:
+                known[text] = _BAD
+    return [known[text] for text in texts]
 
 
 def _composed_json(text: str) -> str:

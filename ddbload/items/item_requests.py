@@ -11,7 +11,6 @@ from __future__ import annotations
 import json
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from json import JSONEncoder
 from json.encoder import encode_basestring as quoted
@@ -35,6 +34,7 @@ from ddbload.dynamodb.modes import (
 )
 from ddbload.dynamodb.scalar_text import BadValue, parse_number
 from ddbload.items.row_attributes import REFUSED, null_of, text_reader
+from ddbload.records import Record
 from ddbload.rows.blocks import Defect, field_count
 from ddbload.rows.columns import from_octets, to_octets
 
@@ -51,8 +51,7 @@ def no_condition_value(column: int | str) -> Defect:
     return Defect("no_condition_value", "no value, and the condition names it", column)
 
 
-@dataclass(frozen=True, slots=True)
-class Item:
+class Item(Record):
     """An item that DynamoDB accepts."""
 
     attributes: Attributes

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cache, partial
 from typing import Self
 
@@ -28,6 +28,7 @@ from ddbload.dynamodb.modes import REMOVAL
 from ddbload.dynamodb.scalar_text import BadValue, parse_boolean, parse_number
 from ddbload.errors import DuplicateColumn, InvalidPayload, UnknownColumn, nearest_name
 from ddbload.items.json_values import BAD_JSON, Json, attribute, parse, plain
+from ddbload.records import Record
 from ddbload.rows.columns import JSON_ESCAPED, Columns, from_octets, has_none_of, to_octets
 
 
@@ -227,8 +228,7 @@ def item_layout(
     return ItemLayout.of(columns, encoded_changes(payload, hmac_key), markers)
 
 
-@dataclass(frozen=True, slots=True)
-class ItemLayout:
+class ItemLayout(Record):
     """Origin of each attribute of a file's rows."""
 
     columns: tuple[str, ...]

@@ -38,6 +38,7 @@ from ddbload.rows.blocks import (
     Defect,
     JsonLineBoundaries,
     RowBoundaries,
+    RowBytes,
     RowPositions,
     field_count,
 )
@@ -262,6 +263,11 @@ class DocumentEncoder(RowEncoder):
 
     def read(self, block: Block) -> tuple[RowPositions, EncodedRows]:
         """Return the positions of a block's rows, and the request for each."""
+        found = self._rows.encode_values(block.data) if isinstance(block.data, RowBytes) else None
+        if found is not None:
+            places = RowPositions(block, self.ends, len(found))
+            requests = (each or self._build(row, places) for row, each in enumerate(found))
+            return places, self.collected(requests, places)
         lines = _lines(block.data)
         places = RowPositions(block, self.ends, len(lines))
         return places, self.collected(self._requests(lines, places), places)

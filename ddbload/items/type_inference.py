@@ -165,6 +165,12 @@ class TypeGuess:
             return InferredType("S", "JSON; declare M or L if it is meant so")
         return InferredType("S", "text")
 
+    @property
+    def proposed(self) -> str:
+        """Inferred type, but S for numbers that DynamoDB would return in another spelling."""
+        kind = self.inferred().type
+        return "S" if kind == "N" and not self.looks("exact") else kind
+
     def _number(self) -> InferredType:
         if self.leading_zeros:
             return InferredType("S", "digits with leading zeros: kept as text")

@@ -10,7 +10,7 @@ from itertools import groupby, islice
 from typing import Annotated, NamedTuple, Self
 
 from ddbload.contracts.chunks import Chunk
-from ddbload.contracts.messages import JsonObjectReader, JsonRule, Message
+from ddbload.contracts.messages import JsonObject, JsonObjectReader, JsonRule
 from ddbload.contracts.options import EDGES
 from ddbload.contracts.results import (
     ALREADY_LOADED,
@@ -125,7 +125,7 @@ def _read_units(f: JsonObjectReader) -> defaultdict[str, float]:
 
 
 @dataclass
-class SegmentSums(Message):
+class SegmentSums(JsonObject):
     """Sums over the segments of a run's first chunks, stored in `report-parts/`."""
 
     chunks: int = 0

@@ -21,7 +21,6 @@ import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from itertools import islice, repeat
 from typing import Any
 
@@ -29,6 +28,7 @@ from ddbload.contracts.messages import Message, decode_object, encode_json
 from ddbload.contracts.row_counts import RowCounts
 from ddbload.dynamodb.modes import mode_of
 from ddbload.ledger.store import Store
+from ddbload.records import Record
 
 GROUP_OBJECTS = 100_000
 """Number of objects kept in memory and written together."""
@@ -42,8 +42,7 @@ _PAGE = re.compile(rf"{_ROOT}[^/]+/[^/]+/objects?/[^/]+/[^/]+\.jsonl")
 """Names of history objects. Other names do not belong to ddbload."""
 
 
-@dataclass(frozen=True, slots=True)
-class LoadPage:
+class LoadPage(Record):
     """History object: a load record with object versions."""
 
     load: LoadRecord
@@ -169,7 +168,6 @@ def load_folder(table: str, table_id: str) -> str:
     return f"{table}/{table_id}/"
 
 
-@dataclass(frozen=True, slots=True)
 class LoadRecord(Message):
     """First line of a history object; the lines after it are object versions."""
 
@@ -196,7 +194,6 @@ class LoadRecord(Message):
         return mode_of(self.mode).deletes
 
 
-@dataclass(frozen=True, slots=True)
 class LoadClaim(Message):
     """Claim by which a run keeps other runs from loading the same objects at the same time."""
 
@@ -212,15 +209,13 @@ class LoadClaim(Message):
     """Name of the listing of several objects in the run's ledger."""
 
 
-@dataclass(frozen=True, slots=True)
 class LoadClaims(Message):
     """Claims of unfinished runs with the same options and table."""
 
     claims: tuple[LoadClaim, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class ObjectVersion:
+class ObjectVersion(Record):
     """Version of an object or file, as pinned by a run."""
 
     pinned: Mapping[str, Any]

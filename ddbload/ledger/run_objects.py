@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import islice
 from typing import Any, TypeVar
 
@@ -21,6 +21,7 @@ from ddbload.contracts.run_record import RunRecord
 from ddbload.contracts.states import RunRequest
 from ddbload.errors import LedgerDamaged, RunNotFound
 from ddbload.ledger.store import AgesPage, Store, change_state, read_state
+from ddbload.records import Record
 
 T = TypeVar("T")
 _WORKERS = "progress/"
@@ -34,8 +35,7 @@ FOLDER_PROGRESS_SECONDS, BUCKET_PROGRESS_SECONDS = 1.0, 5.0
 _CONTROL_ADVICE = "delete it, and resume the run with the limits that it should have"
 
 
-@dataclass(frozen=True, slots=True)
-class LastReport:
+class LastReport(Record):
     """Last report of a ledger, and the version of its object."""
 
     report: Report | None

@@ -12,12 +12,12 @@ import tempfile
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TypeVar
 
 from ddbload.contracts.messages import Message, decode_json, encode_json
 from ddbload.errors import TAKE_UP, LedgerDamaged, LedgerUnwritable, ServiceUnavailable
+from ddbload.records import Record
 
 S = TypeVar("S", bound=Message)
 T = TypeVar("T")
@@ -28,8 +28,7 @@ MAX_OBJECT_BYTES = 512 * 1024 * 1024
 _ATTEMPTS = 30
 
 
-@dataclass(frozen=True, slots=True)
-class AgesPage:
+class AgesPage(Record):
     """Page of a listing, sorted by name."""
 
     ages: dict[str, float]
@@ -38,8 +37,7 @@ class AgesPage:
     """True if more names may follow."""
 
 
-@dataclass(frozen=True, slots=True)
-class VersionedObject:
+class VersionedObject(Record):
     """Content of an object, and a mark that distinguishes its versions."""
 
     data: bytes

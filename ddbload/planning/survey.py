@@ -15,6 +15,7 @@ from ddbload.reading.measure import ItemSizes, Measure, TableIndex
 from ddbload.reading.parts import PartOutput
 from ddbload.reading.row_batches import RowBatch
 from ddbload.reading.row_blocks import RunReader
+from ddbload.records import Record
 from ddbload.rows.blocks import Defect
 
 MAX_PROFILES = 10_000
@@ -64,7 +65,7 @@ class Survey:
         self.documents: dict[str, Counter[str]] = {}
         """Count of each type of each attribute of documents, in order of appearance."""
         self.keys = KeyCounter()
-        self._record = record
+        self._record, self._infers = record, record.payload.infer_types
         self._measure = Measure(record, indexes)
         self.layout = self._measure.layout
         signs = record.payload.source.number_signs
@@ -186,6 +187,9 @@ class Survey:
         guess, types = self.columns.get(name), self.documents.get(name)
         if guess is not None:
             kind, why = guess.inferred()
+            if kind == "N" and guess.proposed == "S" and not self._infers:
+                why = "numbers that DynamoDB would return in another spelling; declare N"
+                kind = "S"
             examples = [text.encode("latin-1").decode(errors="replace") for text in guess.examples]
             filled, empty, longest = guess.filled, guess.empty, guess.longest
         elif types is not None:
@@ -228,8 +232,7 @@ class Survey:
             self.documents.setdefault(name, Counter()).update(types)
 
 
-@dataclass(frozen=True, slots=True)
-class SurveyJob:
+class SurveyJob(Record):
     """Job that surveys the rows of one part."""
 
     indexes: tuple[TableIndex, ...]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import lru_cache
 from typing import Any
 
@@ -17,6 +17,7 @@ from ddbload.items.item_requests import SIMPLE_TYPES, Item, item_of_request
 from ddbload.items.row_attributes import item_layout
 from ddbload.reading.row_batches import RowBatch
 from ddbload.reading.row_blocks import hmac_key
+from ddbload.records import MutableRecord, Record
 from ddbload.rows.blocks import Defect
 from ddbload.rows.columns import Columns, to_octets
 
@@ -54,8 +55,7 @@ class ItemSizes:
             self.smallest = min(other.smallest, self.smallest or other.smallest)
 
 
-@dataclass(frozen=True, slots=True)
-class TableIndex:
+class TableIndex(Record):
     """Secondary index as described by DescribeTable."""
 
     name: str
@@ -82,8 +82,7 @@ _DELETION = '{"DeleteRequest"'
 """Beginning of the request for a change in an export that deletes an item."""
 
 
-@dataclass(slots=True)
-class MeasuredRows:
+class MeasuredRows(MutableRecord):
     """Measurements of the rows of a batch, as lists in the rows' order, odd rows last."""
 
     sizes: list[int] = field(default_factory=list)

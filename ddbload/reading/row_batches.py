@@ -27,6 +27,7 @@ from ddbload.reading.row_blocks import (
     refuse_unterminated,
     slice_for_object,
 )
+from ddbload.records import Record
 from ddbload.rows.blocks import BLOCK_BYTES, Block, Defect, RowPositions
 from ddbload.rows.columns import Columns
 from ddbload.source.decoding.decoded_source import DecodedSource, HeadCachingSource
@@ -173,8 +174,7 @@ def first_rows(batches: Iterator[RowBatch], rows: int) -> Iterator[RowBatch]:
             return
 
 
-@dataclass(frozen=True, slots=True)
-class Part:
+class Part(Record):
     """Rows of a run: a byte range of its only object, or those of some of its objects."""
 
     start: Cursor

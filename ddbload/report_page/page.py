@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from ddbload.context import Context
 from ddbload.contracts import results
@@ -14,6 +13,7 @@ from ddbload.dynamodb.modes import mode_of
 from ddbload.errors import DdbloadError, is_resumable, unexpected
 from ddbload.ledger.counted_chunks import CountedChunks
 from ddbload.ledger.ledger import Ledger
+from ddbload.records import Record
 from ddbload.report_page.marks import Panel, rates_chart, work_chart
 from ddbload.report_page.markup import (
     Content,
@@ -49,8 +49,7 @@ _VERSION = ("version_id", "etag", "sha256")
 """Fields that pin the version of objects; a local file has its time of modification."""
 
 
-@dataclass(frozen=True, slots=True)
-class RunFacts:
+class RunFacts(Record):
     """Contents of a run's ledger at one moment."""
 
     report: Report

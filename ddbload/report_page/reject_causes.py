@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from ddbload.contracts.results import REFUSED_BY_DYNAMODB, TRANSFORM
 from ddbload.contracts.run_record import RunRecord
+from ddbload.records import MutableRecord
 from ddbload.report_page.markup import Content, TableRow, data, element
 
 EXAMPLES_OF_CAUSE = 3
@@ -22,8 +23,7 @@ MAX_RAW = 160
 _JSON_PUNCTUATION = '{}[]":,'
 
 
-@dataclass(slots=True)
-class RejectGroup:
+class RejectGroup(MutableRecord):
     """Rejects with the same cause and column."""
 
     cause: str

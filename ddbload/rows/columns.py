@@ -16,12 +16,13 @@ import csv
 import io
 import re
 from collections.abc import Collection, Container, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 from ddbload.contracts.column_mapping import Dialect
 from ddbload.contracts.source import Source
 from ddbload.contracts.text_encodings import UTF_8
 from ddbload.dynamodb.limits import MAX_COLUMNS
+from ddbload.records import MutableRecord
 from ddbload.rows.blocks import Block, Defect, RowBoundaries, RowPositions, field_count
 from ddbload.rows.dialect_grammar import EscapedLetters, RowSplitter
 from ddbload.rows.file_signatures import BYTE_ORDER_MARK, bad_byte
@@ -38,8 +39,7 @@ FILLER = "0"
 """Placeholder for a missing or bad cell, valid for every type."""
 
 
-@dataclass(slots=True)
-class Columns:
+class Columns(MutableRecord):
     """Cells of a block's well-formed rows, by column."""
 
     count: int

@@ -15,6 +15,7 @@ from ddbload.context import Context
 from ddbload.contracts.results import Report
 from ddbload.errors import StackNotFound
 from ddbload.ledger.run_state import Ending, judge_attempt
+from ddbload.records import Record
 from ddbload.steps.executions import Execution
 from ddbload.steps.report import read_run
 
@@ -30,8 +31,7 @@ LOG_GROUPS_OUTPUT = "FunctionLogGroups"
 VERSION_OUTPUT = "Version"
 
 
-@dataclass(frozen=True, slots=True)
-class Stack:
+class Stack(Record):
     """Deployed stack: its state machine, buckets and log groups."""
 
     name: str
@@ -120,8 +120,7 @@ _REQUEST = re.compile(r"\b[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\b")
 _RESUMED = re.compile("(-r[0-9a-f]{8})?")
 
 
-@dataclass(frozen=True, slots=True)
-class LogEvent:
+class LogEvent(Record):
     """Line logged by a function."""
 
     id: str

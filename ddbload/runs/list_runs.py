@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import closing
-from dataclasses import dataclass, fields, replace
+from dataclasses import fields, replace
 from functools import partial
 from itertools import islice
 from typing import Any
@@ -22,6 +22,7 @@ from ddbload.errors import LedgerDamaged, RunNotFound
 from ddbload.ledger.history import History
 from ddbload.ledger.run_objects import newest_runs
 from ddbload.parallel import map_in_threads
+from ddbload.records import Record
 from ddbload.steps.executions import EXECUTION_RUNNING, Execution, Executions
 from ddbload.steps.report import SeenRun, read_run
 
@@ -29,8 +30,7 @@ RUN_READERS = 16
 """Number of runs read concurrently."""
 
 
-@dataclass(frozen=True, slots=True)
-class RunSummary:
+class RunSummary(Record):
     """Entry of a list of runs."""
 
     run: str

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
 from ddbload.contracts.chunks import Chunk
 from ddbload.contracts.row_counts import WorkTotals
 from ddbload.contracts.run_record import NOT_BILLED, RunRecord, amount_text
+from ddbload.records import Record
 
 CHECKING, IMPORTING, REPORTING = "checking the source", "importing", "reporting"
 """Steps of a run."""
@@ -21,8 +21,7 @@ _LEAST_SECONDS, _LEAST_SECONDS_LEFT = 1.0, 3.0
 """Seconds before a rate and before a time left are shown; earlier figures are unreliable."""
 
 
-@dataclass(frozen=True, slots=True)
-class RunProgress:
+class RunProgress(Record):
     """Progress of a whole run, including what earlier attempts imported."""
 
     step: str

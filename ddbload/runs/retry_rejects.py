@@ -6,7 +6,7 @@ import hashlib
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import IO, Any
 
 from ddbload.context import Context
@@ -20,6 +20,7 @@ from ddbload.errors import BadRetryFile, RunMismatch
 from ddbload.items.row_attributes import PLAIN_TYPES, item_layout
 from ddbload.ledger.counted_chunks import counted_rejects
 from ddbload.reading.row_blocks import hmac_key
+from ddbload.records import Record
 from ddbload.rows.blocks import Block, RowBoundaries, RowPositions
 from ddbload.rows.dialect_grammar import RowSplitter, row_boundaries_for
 from ddbload.steps.load_history import may_begin
@@ -49,7 +50,6 @@ _PLACES = re.compile(r"(\d{6,})\.json", re.ASCII)
 _PLACE_DIGITS = 16
 
 
-@dataclass(frozen=True, slots=True)
 class RetryPlaces(Message):
     """Rejects that a retry imports; written before the retry's run begins."""
 
@@ -60,8 +60,7 @@ class RetryPlaces(Message):
     places: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class EarlierRetry:
+class EarlierRetry(Record):
     """Earlier retry that imported some of the same rejects."""
 
     run: str

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from ddbload.aws.table_description import table_write_capacity
@@ -35,6 +35,7 @@ from ddbload.errors import (
     SourceNotFound,
 )
 from ddbload.ledger.ledger import Ledger
+from ddbload.records import Record
 from ddbload.runs.local_runs import live_heartbeat
 from ddbload.runs.run_location import Deployed, RunLocation
 from ddbload.steps.executions import Execution, Executions
@@ -48,8 +49,7 @@ _MAX_EXECUTION_NAME = 80
 _UNKNOWN_LIMITS = Control().cancel()
 
 
-@dataclass(frozen=True, slots=True)
-class Cancellation:
+class Cancellation(Record):
     """Result of cancelling a run."""
 
     report: Report | None

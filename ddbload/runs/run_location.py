@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from dataclasses import dataclass
 
 from ddbload import errors
 from ddbload.aws.clients import AwsSettings, Clients
@@ -13,6 +12,7 @@ from ddbload.context import Context, segment_reader
 from ddbload.contracts.messages import is_text
 from ddbload.ledger.bucket_store import BucketStore
 from ddbload.ledger.run_objects import newest_runs
+from ddbload.records import Record
 from ddbload.runs.deployed import DEFAULT_STACK, Stack, find_stack
 from ddbload.runs.follow_progress import RequestPace, follow_progress
 from ddbload.runs.local_runs import LocalSettings, default_ledger, live_heartbeat
@@ -26,8 +26,7 @@ UNKNOWN_SECONDS = 60.0
 """Seconds for which a new execution may be missing: DescribeExecution is eventually consistent."""
 
 
-@dataclass(frozen=True)
-class RunLocation:
+class RunLocation(Record):
     """Ledger that this machine can read, and its runs."""
 
     context: Context
@@ -51,7 +50,6 @@ class RunLocation:
         )
 
 
-@dataclass(frozen=True)
 class Deployed(RunLocation):
     """Deployed stack, its ledger and its runs."""
 

@@ -8,7 +8,7 @@ from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import groupby
 from typing import TYPE_CHECKING
 
@@ -17,6 +17,7 @@ from ddbload.aws.http_client.event_loop import RequestLost
 from ddbload.aws.http_client.http1 import LEAST_BYTES_PER_SECOND, Response
 from ddbload.aws.retry import DEFAULT_POLICY, RetryPolicy
 from ddbload.parallel import map_in_order
+from ddbload.records import Record
 from ddbload.source.s3_object import (
     RANGE_BYTES,
     BrokenRead,
@@ -156,8 +157,7 @@ OBJECTS_AHEAD = 8
 """Maximum objects requested or received before their turn, per request in flight."""
 
 
-@dataclass(frozen=True, slots=True)
-class ObjectRange:
+class ObjectRange(Record):
     """Range of one version of an object."""
 
     pinned: Pinned

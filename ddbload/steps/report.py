@@ -7,7 +7,7 @@ import json
 import os
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
@@ -41,6 +41,7 @@ from ddbload.ledger.run_state import (
     judge,
     judge_attempt,
 )
+from ddbload.records import Record
 from ddbload.report_page.page import put_page
 from ddbload.report_page.reject_causes import RejectTally
 from ddbload.source.local_file import is_removed_copy
@@ -251,8 +252,7 @@ def _check_table(report: Report, record: RunRecord, context: Context) -> Report:
     return report
 
 
-@dataclass(frozen=True, slots=True)
-class SeenRun:
+class SeenRun(Record):
     """Run as its ledger and its last execution show it at one moment."""
 
     run: str

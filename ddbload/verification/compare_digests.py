@@ -26,6 +26,7 @@ from ddbload.ledger.ledger import Ledger
 from ddbload.reading.parts import PartOutput, ReadCounts, read_parts
 from ddbload.reading.row_batches import RowBatch, iter_row_batches
 from ddbload.reading.row_blocks import RunReader, expected_bytes, rare_gc
+from ddbload.records import Record
 from ddbload.rows.columns import from_octets
 from ddbload.steps.row_feeder import FEED_READ_BYTES
 
@@ -355,8 +356,7 @@ _Summary = tuple[ReadCounts, set[str], list["array[int]"]]
 """A part's row counts, attribute names, and sizes of its groups of digests."""
 
 
-@dataclass(frozen=True, slots=True)
-class _DigestJob:
+class _DigestJob(Record):
     """Job that digests the items of one part."""
 
     digests: ItemDigests
@@ -394,8 +394,7 @@ class _DigestJob:
         return self.digests.digest_all(items)
 
 
-@dataclass(frozen=True, slots=True)
-class _FileTaker:
+class _FileTaker(Record):
     """Collector that adds the digests of parts to one spool, in order."""
 
     record: RunRecord

@@ -21,6 +21,7 @@ from ddbload.aws.retry import RetryPolicy
 from ddbload.dynamodb.item_equality import ItemDigests, to_client
 from ddbload.dynamodb.scalar_text import BadValue
 from ddbload.errors import ServiceUnavailable, TableNotFound
+from ddbload.records import Record
 from ddbload.write.pacing.pacing import TokenBucket
 
 if TYPE_CHECKING:
@@ -81,8 +82,7 @@ class ReadUsage:
     """Consumed read units, as reported by DynamoDB."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Request:
+class _Request(Record):
     """Request for a page of a scan's segment, or for a batch of keys."""
 
     operation: str

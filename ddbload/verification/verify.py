@@ -35,6 +35,7 @@ from ddbload.errors import InvalidUsage, MaxCostReached, NothingCompared
 from ddbload.ledger.ledger import Ledger
 from ddbload.reading.parts import ReadCounts
 from ddbload.reading.row_blocks import expected_bytes, rare_gc
+from ddbload.records import Record
 from ddbload.steps.prepare import prepare_run
 from ddbload.verification.compare_digests import (
     DIFFERENT_MARK,
@@ -63,8 +64,7 @@ DEFAULT_PERCENT = 50.0
 _SMALL_ITEM_BYTES = 100
 
 
-@dataclass(frozen=True, slots=True)
-class VerifySettings:
+class VerifySettings(Record):
     """Settings of a comparison."""
 
     sample: float | None = None
@@ -81,8 +81,7 @@ class VerifySettings:
     """
 
 
-@dataclass(frozen=True, slots=True)
-class ReadEstimate:
+class ReadEstimate(Record):
     """Estimate of the read units of a comparison, from the table's last item count and size."""
 
     table_items: int

@@ -14,7 +14,7 @@ import threading
 import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -23,6 +23,7 @@ from ddbload.aws.http_client.event_loop import HttpLoop, RequestLost
 from ddbload.aws.http_client.http1 import Response
 from ddbload.contracts.options import ASYNC, SYNC, Options
 from ddbload.dynamodb.item_equality import of_client, to_client
+from ddbload.records import Record
 from ddbload.write.requests import NOT_DYNAMODB, ItemOrKey, SentItems, WriteRequests
 from ddbload.write.scheduler.answers import Answer, Batch, Finished, Unsure, Wait
 from ddbload.write.scheduler.scheduler import Scheduler
@@ -37,8 +38,7 @@ DRIVER_POLL_SECONDS = 0.2
 """Maximum seconds that a driver sleeps between calls of `should_stop`."""
 
 
-@dataclass(frozen=True, slots=True)
-class Job:
+class Job(Record):
     """Job of writing one byte range, with its scheduler, rows and transport."""
 
     scheduler: Scheduler

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from decimal import Decimal, DecimalException
 from typing import Any
 
@@ -16,6 +16,7 @@ from ddbload.dynamodb.item_equality import write_units
 from ddbload.dynamodb.limits import MAX_BATCH_ROWS
 from ddbload.dynamodb.modes import Deletion, RowOrder, RowWrites, is_position, without_removals
 from ddbload.errors import ConditionRefused, DdbloadError, TableNotFound
+from ddbload.records import MutableRecord
 from ddbload.write.scheduler.answers import (
     Accepted,
     Answer,
@@ -75,8 +76,7 @@ def consumed_units(response: Mapping[str, Any]) -> float:
     return total
 
 
-@dataclass(slots=True)
-class EndpointFeatures:
+class EndpointFeatures(MutableRecord):
     """Features of a worker's DynamoDB endpoint, learned once and used for all of its chunks."""
 
     has_statements: bool = True

@@ -10,17 +10,16 @@ import ssl
 import threading
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass
 from selectors import EVENT_READ, EVENT_WRITE
 from typing import Any, NamedTuple
 
 from ddbload.aws.http_client.http1 import BadResponse, Response, ResponseReader
+from ddbload.records import Record
 
 _DEFAULT_PORTS = {"http": 80, "https": 443}
 
 
-@dataclass(frozen=True, slots=True)
-class Endpoint:
+class Endpoint(Record):
     """Address of an AWS service and the region for which its requests are signed."""
 
     scheme: str

@@ -18,6 +18,7 @@ from ddbload.aws.http_client.connection import (
     Endpoint,
 )
 from ddbload.aws.http_client.http1 import LEAST_BYTES_PER_SECOND, Response
+from ddbload.records import Record
 
 NEVER = float("inf")
 
@@ -32,8 +33,7 @@ FIRST_BYTE_SECONDS = 10.0
 """Seconds after which a response that has not begun counts as lost."""
 
 
-@dataclass(frozen=True, slots=True)
-class Timeouts:
+class Timeouts(Record):
     """Time limits of an exchange, in seconds.
 
     Their sum ends the exchange, also one whose request is sent again over a new connection.
@@ -52,8 +52,7 @@ class Timeouts:
     """Time that an unused connection is kept open."""
 
 
-@dataclass(frozen=True, slots=True)
-class RequestLost:
+class RequestLost(Record):
     """Outcome of a request without a whole response; it may have been carried out."""
 
     reason: str

@@ -12,11 +12,12 @@ import hmac
 import re
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from urllib.parse import quote
 
 from ddbload.aws.failures import INVALID_HEADER
 from ddbload.errors import AwsConfiguration, RequestRefused
+from ddbload.records import Record
 
 _UNSIGNED = "user-agent"
 """Header that proxies may change: sent but not signed, as in botocore."""
@@ -24,8 +25,7 @@ _UNSIGNED = "user-agent"
 _CONTROL = re.compile(r"[\x00-\x08\x0a-\x1f\x7f]")
 
 
-@dataclass(frozen=True, slots=True)
-class Credentials:
+class Credentials(Record):
     """AWS credentials; `token` is the session token of temporary ones, empty or None otherwise."""
 
     access_key: str

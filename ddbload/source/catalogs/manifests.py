@@ -13,7 +13,6 @@ import codecs
 import json
 import posixpath
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from ddbload.contracts.chunks import SeekPoint
@@ -27,6 +26,7 @@ from ddbload.contracts.source import (
     is_export_manifest,
 )
 from ddbload.errors import BadManifest, DamagedExport, UnsupportedFormat
+from ddbload.records import Record
 from ddbload.source.decoding.decoded_source import ByteSource, DecodedSource
 
 S3_SCHEME = "s3://"
@@ -44,8 +44,7 @@ MAX_ENTRIES = 1_000_000
 _VALUES_PER_ENTRY = 4
 
 
-@dataclass(frozen=True, slots=True)
-class ListedFile:
+class ListedFile(Record):
     """One file listed in a manifest."""
 
     location: str

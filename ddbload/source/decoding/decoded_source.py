@@ -365,6 +365,10 @@ def slice_pieces(
     for piece in pieces:
         begin = max(0, start - position)
         stop = len(piece) if end is None else min(len(piece), end - position)
+        if 0 < len(piece) == stop - begin <= piece_bytes:
+            # Whole pieces may be `RowBytes`.
+            yield piece
+            begin = stop
         for offset in range(begin, stop, piece_bytes):
             yield piece[offset : min(stop, offset + piece_bytes)]
         position += len(piece)

@@ -13,9 +13,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import astuple, dataclass
+from dataclasses import astuple
 
 from ddbload.contracts.control import SeenWorker
+from ddbload.records import Record
 
 PACE_FACTOR = 4
 """Headroom of a worker, as a multiple of its recent consumption between two claims."""
@@ -28,8 +29,7 @@ REACHED_SHARE = 0.995
 """Share of the budget at which a run ends; the last units could only be split one by one."""
 
 
-@dataclass(frozen=True, slots=True)
-class Limits:
+class Limits(Record):
     """Limits of a run, claim of a worker, or a worker's allowance. None means no limit."""
 
     wcu: float | None = None
