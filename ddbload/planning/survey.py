@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import json
-from collections import Counter, defaultdict
-from collections.abc import Hashable, Iterable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import compress
 from typing import Any
 
 from ddbload.contracts.run_record import RunRecord
+from ddbload.items.row_attributes import item_layout
+from ddbload.items.row_values import RowValues
 from ddbload.items.type_inference import DATE_FORMATS, TypeGuess
+from ddbload.planning.item_sizes import ItemSizes, TableIndex
 from ddbload.planning.key_counts import HeavyHitters, KeyCounter
-from ddbload.reading.measure import ItemSizes, Measure, TableIndex
 from ddbload.reading.parts import PartOutput
 from ddbload.reading.row_batches import RowBatch
-from ddbload.reading.row_blocks import RunReader
+from ddbload.reading.row_blocks import RunReader, hmac_key
 from ddbload.rows.blocks import Defect
 
 MAX_PROFILES = 10_000
@@ -34,6 +37,23 @@ class IndexSurvey:
     index: TableIndex
     sizes: ItemSizes = field(default_factory=ItemSizes)
     hot: HeavyHitters = field(default_factory=HeavyHitters)
+
+    def add(self, batch: Sequence[RowValues]) -> None:
+        """Add the entries of a batch of rows. A row without a key of the index has none."""
+        partitions: list[Hashable] = []
+        for values in batch:
+            if not set(self.index.keys).issubset(values.names):
+                continue
+            names = values.names if self.index.projected is None else self.index.projected
+            sizes: Iterable[int] = values.sizes_of(names)
+            parts = [values.texts(name) for name in self.index.partition]
+            found: Iterable[Hashable] = zip(*parts, strict=True) if parts[1:] else parts[0]
+            present = values.have(self.index.keys)
+            if present is not None:
+                sizes, found = compress(sizes, present), compress(found, present)
+            self.sizes.add(list(sizes))
+            partitions += found
+        self.hot.add(partitions)
 
 
 class Survey:
@@ -65,8 +85,7 @@ class Survey:
         """Count of each type of each attribute of documents, in order of appearance."""
         self.keys = KeyCounter()
         self._record = record
-        self._measure = Measure(record, indexes)
-        self.layout = self._measure.layout
+        self.layout = item_layout(record.columns, record.payload, hmac_key(record.payload))
         signs = record.payload.source.number_signs
         names = self.layout.attributes[:MAX_PROFILES] if record.columns else ()
         self.columns = {name: TypeGuess(signs=signs, formats=DATE_FORMATS) for name in names}
@@ -80,9 +99,7 @@ class Survey:
     def __getstate__(self) -> dict[str, Any]:
         """Drop the state that only `add` needs; another process merges the pickled survey."""
         return {
-            name: value
-            for name, value in vars(self).items()
-            if name not in ("_record", "_measure", "layout")
+            name: value for name, value in vars(self).items() if name not in ("_record", "layout")
         }
 
     def merge(self, other: Survey, *, lines: int = 0) -> None:
@@ -121,7 +138,18 @@ class Survey:
 
     def add(self, batch: RowBatch) -> None:
         """Add a batch of rows."""
-        measured = self._measure.measure(batch)
+        values = [each for each in batch.values if each.rows]
+        keys: list[tuple[Any, ...]] = []
+        for row, built in batch.single_rows():
+            if isinstance(built, Defect):
+                self._reject(batch, row, built)
+            elif built.deleted:
+                self.deletions += 1
+                keys.append(built.key)
+            else:
+                values.append(RowValues.of_item(row, built))
+        # Attributes are listed in the order of their first rows.
+        values.sort(key=lambda each: each.rows[0])
         self.rows += batch.count
         self.filtered += batch.filtered
         if batch.stored_bytes > self.kept > 0:
@@ -134,28 +162,21 @@ class Survey:
         self.bytes += batch.bytes
         self.kept = batch.stored_bytes
         self._first_kept = self._first_kept or self.kept
+        for each in values:
+            self.sizes.add(each.sizes)
+            keys += each.keys
         if self._record.table.keys:
-            self.keys.add(map(_key_bytes, measured.keys))
-            self.hot.add(key[0] for key in measured.keys)
-        self.sizes.add(measured.sizes)
-        for each, entries, partitions in zip(
-            self.indexes, measured.entries, measured.partitions, strict=True
-        ):
-            each.sizes.add([size for size in entries if size] if 0 in entries else entries)
-            each.hot.add(partitions)
-        for row, defect in measured.rejected:
-            self._reject(batch, row, defect)
-        self.deletions += measured.deletions
-        if measured.cells is None:
-            found: dict[str, list[str]] = defaultdict(list)
-            for item in measured.items:
-                for name, value in item.items():
-                    # An attribute value is a dict with its type as the only key.
-                    found[name].extend(value)
-            for name, kinds in found.items():
-                self._count_types(name, kinds)
-        else:
-            for guess, cells in zip(self.columns.values(), measured.cells.cells):  # noqa: B905
+            # Octets, as which keys are given, have no such character.
+            self.keys.add([text.encode("latin-1") for text in map("\xff".join, keys)])
+            self.hot.add(key[0] for key in keys)
+        for index in self.indexes:
+            index.add(values)
+        if batch.columns is None:
+            for each in values:
+                for name, types in each.types():
+                    self._count_types(name, types)
+        elif self.columns:
+            for guess, cells in zip(self.columns.values(), self.layout.apply(batch.columns).cells):  # noqa: B905
                 guess.add(cells)
 
     @property
@@ -223,7 +244,7 @@ class Survey:
                 "detail": defect.detail,
             }
 
-    def _count_types(self, name: str, types: Iterable[str]) -> None:
+    def _count_types(self, name: str, types: Mapping[str, int]) -> None:
         if name in self.documents or len(self.documents) < MAX_NAMES:
             self.documents.setdefault(name, Counter()).update(types)
 
@@ -246,11 +267,3 @@ class SurveyJob:
         for batch in batches:
             survey.add(batch)
         return survey
-
-
-def _key_bytes(key: tuple[Hashable, ...]) -> bytes:
-    """Encode a key as unambiguous bytes; its values are strings of octets or numbers."""
-    if len(key) == 1:
-        return str(key[0]).encode()
-    one, other = key
-    return f"{len(str(one))} {one} {other}".encode()

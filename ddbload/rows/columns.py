@@ -58,10 +58,16 @@ class Columns:
         """Number of cells in each column."""
         return self.count - len(self.odd)
 
+    @property
+    def numbers(self) -> Sequence[int]:
+        """Number in the block of each row that has cells."""
+        if not self.odd:
+            return range(self.count)
+        return [row for row in range(self.count) if row not in self.odd]
+
     def cells_without(self, rows: Container[int]) -> list[Sequence[str]]:
         """Return each column's cells except those of some rows, given by number."""
-        numbers = (row for row in range(self.count) if row not in self.odd)
-        kept = [place for place, row in enumerate(numbers) if row not in rows]
+        kept = [place for place, row in enumerate(self.numbers) if row not in rows]
         if len(kept) == self.height:
             return self.cells
         return [[column[place] for place in kept] for column in self.cells]
@@ -372,7 +378,7 @@ class ColumnReader:
         if not self._header or not (has_mark or self._mark in columns.cells[self._rarest]):
             return columns
         wanted = {place: to_octets(name) for place, name in self._header.items()}
-        numbers = [row for row in range(columns.count) if row not in columns.odd]
+        numbers = columns.numbers
         found = {
             numbers[at]
             for at, cell in enumerate(columns.cells[self._rarest])

@@ -1,0 +1,148 @@
+"""Values of rows by column, and the bytes that DynamoDB counts for them."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Collection, Hashable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from typing import Self
+
+from ddbload.dynamodb.attribute_values import AttributeValue, value_size
+from ddbload.dynamodb.limits import MAX_ITEM_BYTES
+from ddbload.dynamodb.modes import without_removals
+from ddbload.dynamodb.scalar_text import parse_number
+from ddbload.items.item_requests import Item, compact_json
+from ddbload.rows.columns import from_octets, to_octets
+
+MAX_CACHED_SIZES = 100_000
+"""Cached sizes of numbers."""
+_SEPARATOR = "\xff"
+"""Character that octets never contain."""
+_ONES = bytes.maketrans(b"23456789", b"11111111")
+
+
+@dataclass(eq=False)
+class RowValues:
+    """Values of rows that have the same attributes, by column."""
+
+    rows: Sequence[int]
+    """Number of each row in its block."""
+    names: Sequence[str]
+    kinds: Sequence[str]
+    """S, N or BOOL for the values of each column; empty if these are JSON of attribute values."""
+    cells: Sequence[Sequence[str]]
+    """Text of each column's values, in octets, empty for a missing value. Strings are as they are,
+    without escapes."""
+    keys: list[tuple[Hashable, ...]]
+    """Key of each row."""
+    absent: Sequence[int]
+    """Bytes that an empty cell takes with the attribute's name; 0 where it is no attribute."""
+
+    @classmethod
+    def of_item(cls, row: int, item: Item) -> Self:
+        """Return the values of one item."""
+        values = without_removals(item.attributes)
+        cells = [[to_octets(compact_json(value))] for value in values.values()]
+        return cls([row], list(values), [""] * len(cells), cells, [item.key], [0] * len(cells))
+
+    def only(self, places: Sequence[int]) -> RowValues:
+        """Return the values of some of the rows, given by their places among these."""
+        return RowValues(
+            [self.rows[place] for place in places],
+            self.names,
+            self.kinds,
+            [[column[place] for place in places] for column in self.cells],
+            [self.keys[place] for place in places],
+            self.absent,
+        )
+
+    def fitting(self) -> RowValues:
+        """Return the values of the rows that are not too large for DynamoDB."""
+        if max(self.sizes, default=0) <= MAX_ITEM_BYTES:
+            return self
+        return self.only([at for at, size in enumerate(self.sizes) if size <= MAX_ITEM_BYTES])
+
+    @cached_property
+    def sizes(self) -> list[int]:
+        """Bytes of each row's item."""
+        return self.sizes_of(self.names)
+
+    def sizes_of(self, names: Collection[str]) -> list[int]:
+        """Return the bytes of each row's attributes with these names."""
+        fixed, texts, others = 0, list[Sequence[str]](), list[Sequence[int]]()
+        for name, kind, column, absent in zip(
+            self.names, self.kinds, self.cells, self.absent, strict=True
+        ):
+            if name not in names:
+                continue
+            size = len(name.encode())
+            if absent == size or all(column):
+                fixed += size
+            else:
+                others.append([size if cell else absent for cell in column])
+            if kind == "S":
+                texts.append(column)
+            elif kind == "BOOL":
+                others.append(list(map(bool, column)))
+            else:
+                others.append(number_sizes(column) if kind == "N" else _json_sizes(column))
+        if texts:
+            others.append(list(map(len, map("".join, zip(*texts, strict=True)))))
+        if fixed or not others:
+            others.append([fixed] * len(self.keys))
+        return list(others[0]) if len(others) == 1 else list(map(sum, zip(*others, strict=True)))
+
+    def have(self, names: Sequence[str]) -> Sequence[bool] | None:
+        """Return whether each row has all of these attributes; None if all rows have."""
+        columns = [self.cells[self.names.index(name)] for name in names]
+        if all(map(all, columns)):
+            return None
+        return [all(row) for row in zip(*columns, strict=True)]
+
+    def texts(self, name: str) -> Sequence[str]:
+        """Return the text of each row's value of an attribute, in octets."""
+        place = self.names.index(name)
+        column = self.cells[place]
+        if self.kinds[place]:
+            return column
+        return [text and to_octets(str(*_value(text).values())) for text in column]
+
+    def types(self) -> Iterator[tuple[str, Counter[str]]]:
+        """Yield each attribute's name with the counts of its types, all values being there."""
+        for name, kind, column in zip(self.names, self.kinds, self.cells, strict=True):
+            if kind:
+                yield name, Counter({kind: len(column)})
+            else:
+                yield name, Counter(map(_type_of, filter(None, column)))
+
+
+def number_sizes(cells: Sequence[str]) -> list[int]:
+    """Return the bytes of each number; 0 for an empty cell. Raises `BadValue`."""
+    text = _SEPARATOR.join(cells)
+    if "e" in text or "E" in text or not cells:
+        return list(map(_number_size, cells))
+    # The size depends on where a number has zeros, and not on its other digits.
+    alike = text.encode("latin-1").translate(_ONES).decode("latin-1")
+    return list(map(_number_size, alike.split(_SEPARATOR)))
+
+
+@lru_cache(MAX_CACHED_SIZES)
+def _number_size(text: str) -> int:
+    return parse_number(text).size if text else 0
+
+
+def _json_sizes(cells: Sequence[str]) -> list[int]:
+    known = {text: value_size(_value(text)) if text else 0 for text in set(cells)}
+    return [known[text] for text in cells]
+
+
+def _value(text: str) -> AttributeValue:
+    value: AttributeValue = json.loads(from_octets(text))
+    return value
+
+
+def _type_of(text: str) -> str:
+    """Return the type of an attribute value in JSON without blanks."""
+    return text[2 : text.index('"', 2)]
