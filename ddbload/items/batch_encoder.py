@@ -37,6 +37,7 @@ from ddbload.items.row_attributes import REFUSED, text_reader
 from ddbload.items.row_values import RowValues
 from ddbload.rows.columns import (
     FILLER,
+    NO_OCTET,
     RARELY_ESCAPED,
     SHORT_ESCAPES,
     Columns,
@@ -57,8 +58,6 @@ _PLAIN_NUMBERS = re.compile(f"{_PLAIN}(?:,{_PLAIN})*+")
 
 _TEXT, _NUMBER, _BOOLEAN = ('{"S":"', '"}'), ('{"N":"', '"}'), ('{"BOOL":', "}")
 """JSON before and after a cell that is encoded without its quotes."""
-_NO_OCTET = "\xff"
-"""Character that octets never contain: UTF-8 has no such byte."""
 
 
 EncodedCells = tuple[Sequence[str], str, str]
@@ -68,13 +67,13 @@ EncodedCells = tuple[Sequence[str], str, str]
 def _strings(column: Sequence[str], odd: set[int], *, plain: bool, short: bool) -> EncodedCells:  # noqa: ARG001 - like the others
     if plain:
         return column, *_TEXT
-    text = joined = _NO_OCTET.join(column)
+    text = joined = NO_OCTET.join(column)
     if has_none_of(RARELY_ESCAPED, text.encode("latin-1")):
         # In all cells at once, which takes three quarters of the time of cell by cell.
         for character, escaped in SHORT_ESCAPES:
             if character in text:
                 text = text.replace(character, escaped)
-        cells = column if text is joined else text.split(_NO_OCTET)
+        cells = column if text is joined else text.split(NO_OCTET)
         return cells, *_TEXT
     return list(map(quoted, column)), '{"S":', "}"
 
@@ -308,9 +307,8 @@ class BatchEncoder:
             column if kind == "S" else encoded
             for kind, column, (encoded, *_) in zip(self._types, columns.cells, found, strict=True)
         ]
-        keys = list(zip(*[identities[place] for place in self._keys], strict=True))
+        keys = [identities[place] for place in self._keys]
         kinds = [kind if kind in CELL_ENCODERS else "" for kind in self._types]
-        keys = keys or [()] * columns.height
         values = RowValues(columns.numbers, self._columns, kinds, cells, keys, self._absent_bytes)
         if odd:
             values = values.only([row for row in range(columns.height) if row not in odd])

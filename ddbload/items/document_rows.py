@@ -152,7 +152,7 @@ class JsonRows:
             names,
             [kind for *_, kind in fields],
             cells,
-            list(zip(*key_columns[: self._key_count], strict=True)) or [()] * len(rows),
+            key_columns[: self._key_count],
             # Empty strings are values.
             [
                 len(name.encode()) if kind else 0

@@ -4,23 +4,20 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Collection, Hashable, Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
-from typing import Self
+from typing import Any, Self
 
 from ddbload.dynamodb.attribute_values import AttributeValue, value_size
 from ddbload.dynamodb.limits import MAX_ITEM_BYTES
 from ddbload.dynamodb.modes import without_removals
 from ddbload.dynamodb.scalar_text import parse_number
 from ddbload.items.item_requests import Item, compact_json
-from ddbload.rows.columns import from_octets, to_octets
+from ddbload.rows.columns import from_octets, to_octets, with_ones
 
 MAX_CACHED_SIZES = 100_000
 """Cached sizes of numbers."""
-_SEPARATOR = "\xff"
-"""Character that octets never contain."""
-_ONES = bytes.maketrans(b"23456789", b"11111111")
 
 
 @dataclass(eq=False)
@@ -35,8 +32,8 @@ class RowValues:
     cells: Sequence[Sequence[str]]
     """Text of each column's values, in octets, empty for a missing value. Strings are as they are,
     without escapes."""
-    keys: list[tuple[Hashable, ...]]
-    """Key of each row."""
+    keys: Sequence[Sequence[Any]]
+    """Identities of the rows' keys, by column."""
     absent: Sequence[int]
     """Bytes that an empty cell takes with the attribute's name; 0 where it is no attribute."""
 
@@ -45,7 +42,8 @@ class RowValues:
         """Return the values of one item."""
         values = without_removals(item.attributes)
         cells = [[to_octets(compact_json(value))] for value in values.values()]
-        return cls([row], list(values), [""] * len(cells), cells, [item.key], [0] * len(cells))
+        keys = [[value] for value in item.key]
+        return cls([row], list(values), [""] * len(cells), cells, keys, [0] * len(cells))
 
     def only(self, places: Sequence[int]) -> RowValues:
         """Return the values of some of the rows, given by their places among these."""
@@ -54,7 +52,7 @@ class RowValues:
             self.names,
             self.kinds,
             [[column[place] for place in places] for column in self.cells],
-            [self.keys[place] for place in places],
+            [[column[place] for place in places] for column in self.keys],
             self.absent,
         )
 
@@ -91,7 +89,7 @@ class RowValues:
         if texts:
             others.append(list(map(len, map("".join, zip(*texts, strict=True)))))
         if fixed or not others:
-            others.append([fixed] * len(self.keys))
+            others.append([fixed] * len(self.rows))
         return list(others[0]) if len(others) == 1 else list(map(sum, zip(*others, strict=True)))
 
     def have(self, names: Sequence[str]) -> Sequence[bool] | None:
@@ -109,23 +107,30 @@ class RowValues:
             return column
         return [text and to_octets(str(*_value(text).values())) for text in column]
 
-    def types(self) -> Iterator[tuple[str, Counter[str]]]:
-        """Yield each attribute's name with the counts of its types, all values being there."""
-        for name, kind, column in zip(self.names, self.kinds, self.cells, strict=True):
+    def types(self) -> Iterator[tuple[int, int, str, str, int]]:
+        """Yield the row and place of an attribute's first value of a type, both names, and a count.
+
+        Columns of S, N and BOOL are taken to have a value in each row.
+        """
+        for place, (name, kind, column) in enumerate(
+            zip(self.names, self.kinds, self.cells, strict=True)
+        ):
             if kind:
-                yield name, Counter({kind: len(column)})
-            else:
-                yield name, Counter(map(_type_of, filter(None, column)))
+                yield self.rows[0], place, name, kind, len(column)
+                continue
+            types = [text and _type_of(text) for text in column]
+            for each, count in Counter(types).items():
+                if each:
+                    yield self.rows[types.index(each)], place, name, each, count
 
 
 def number_sizes(cells: Sequence[str]) -> list[int]:
     """Return the bytes of each number; 0 for an empty cell. Raises `BadValue`."""
-    text = _SEPARATOR.join(cells)
-    if "e" in text or "E" in text or not cells:
+    text = "".join(cells)
+    if "e" in text or "E" in text:
         return list(map(_number_size, cells))
     # The size depends on where a number has zeros, and not on its other digits.
-    alike = text.encode("latin-1").translate(_ONES).decode("latin-1")
-    return list(map(_number_size, alike.split(_SEPARATOR)))
+    return list(map(_number_size, with_ones(cells)))
 
 
 @lru_cache(MAX_CACHED_SIZES)

@@ -12,14 +12,16 @@ decides by its first cells which of the two a column of lists or maps has.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Iterable, Sequence
+from functools import lru_cache
+from itertools import islice
 from typing import NamedTuple, Self
 
 from ddbload.contracts.column_mapping import shown
 from ddbload.dynamodb.scalar_text import BadValue, TimeFormat, plain_number
 from ddbload.items.json_values import parse
 from ddbload.items.row_attributes import PLAIN_TYPES, TEXT_READERS, TYPED_TYPES, ItemLayout
-from ddbload.rows.columns import Columns
+from ddbload.rows.columns import Columns, with_ones
 
 EXAMPLES = 3
 LONGEST_ID = 18
@@ -28,12 +30,15 @@ LONGEST_NUMBER = 38
 """Most characters of a number, so that it has no more digits than DynamoDB keeps."""
 
 _SIGNED = r"(?!-0(?:\.0+)?\Z)-?"
+_DIGITS = r"(?:[0-9]+\.?[0-9]*|\.[0-9]+)"
 _SHAPES = {
     "whole": re.compile(rf"{_SIGNED}(?:0|[1-9][0-9]*)"),
     "point_zero": re.compile(rf"{_SIGNED}(?:0|[1-9][0-9]*)\.0"),
     "plain": re.compile(rf"{_SIGNED}(?:0|[1-9][0-9]*)(?:\.[0-9]+)?"),
     "exact": re.compile(rf"{_SIGNED}(?:0|[1-9][0-9]*)(?:\.[0-9]*[1-9])?"),
-    "numeric": re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?"),
+    "numeric": re.compile(rf"[+-]?{_DIGITS}(?:[eE][+-]?[0-9]+)?"),
+    "unpadded": re.compile(rf"[+-]?(?!0[0-9]){_DIGITS}(?:[eE][+-]?[0-9]+)?"),
+    "without_exponent": re.compile(rf"[+-]?{_DIGITS}"),
     "boolean": re.compile(r"true|false", re.IGNORECASE),
     "yes_no": re.compile(r"yes|no|y|n|t|f|on|off", re.IGNORECASE),
     "date": re.compile(
@@ -42,6 +47,9 @@ _SHAPES = {
     "json": re.compile(r"[\[{].*[\]}]", re.DOTALL),
 }
 """Patterns that all cells of a column may match."""
+_BITS = {shape: 1 << place for place, shape in enumerate(_SHAPES)}
+MAX_KNOWN, LONGEST_KNOWN = 20_000, 40
+"""Limits of the texts whose patterns are kept: their number, and their length."""
 DATE_FORMATS = tuple(
     day.format(sign) + time
     for day in ("%d{0}%m{0}%Y", "%m{0}%d{0}%Y", "%Y{0}%m{0}%d", "%d{0}%b{0}%Y")
@@ -59,6 +67,7 @@ _MARKERS = frozenset(
     for word in _NOTHING
     for written in (word, word.upper(), word.capitalize(), word.title())
 ) | {"NaN"}
+_SKIPPED = {"", *_MARKERS}
 
 
 class InferredType(NamedTuple):
@@ -86,40 +95,37 @@ class TypeGuess:
         """Bytes of the longest cell."""
         self.examples: list[str] = []
         """The first few distinct cells, in octets."""
-        self.markers: dict[str, int] = {}
-        """Counts of texts that often stand for null, such as `N/A`."""
-        self.leading_zeros = False
-        self.exponents = False
-        self._open = dict(_SHAPES)
+        self.has_markers = False
+        """Whether a text often stands for null, such as `N/A`."""
+        self._open = sum(_BITS.values())
 
     def add(self, cells: Sequence[str]) -> None:
         """Examine cells in octets, in the file's order."""
-        if not all(cells):
-            self.empty += cells.count("")
-            cells = [cell for cell in cells if cell]
-        if not cells:
-            return
-        self.filled += len(cells)
-        longest = max(map(len, cells))
+        texts = set(cells)
+        empty = cells.count("") if "" in texts else 0
+        self.empty += empty
+        self.filled += len(cells) - empty
+        longest = max(map(len, texts), default=0)
         self.longest = max(self.longest, longest)
         if len(self.examples) < EXAMPLES:
-            self.examples = list(dict.fromkeys([*self.examples, *cells[:200]]))[:EXAMPLES]
-        # Examine each distinct text once: many columns have few.
-        texts = set(cells)
-        marked = texts & _MARKERS
-        for text in marked:
-            self.markers[text] = self.markers.get(text, 0) + cells.count(text)
-        texts -= marked
-        if self._signs:
-            texts = {_plain(text, self._signs) for text in texts}
-        for shape, pattern in [*self._open.items()]:
-            if not all(map(pattern.fullmatch, texts)):
-                del self._open[shape]
+            first = islice(filter(None, cells), 200)
+            self.examples = list(dict.fromkeys([*self.examples, *first]))[:EXAMPLES]
+        self.has_markers = self.has_markers or not _MARKERS.isdisjoint(texts)
+        if not self._open and not self.formats:
+            return
+        texts -= _SKIPPED
         self.formats = tuple(
             each for each in self.formats if all(map(TimeFormat.of(each).pattern.fullmatch, texts))
         )
-        if texts and self.looks("numeric"):
-            self._look_at_numbers(texts)
+        # No pattern distinguishes digits but zero.
+        texts = set(with_ones([*texts]))
+        if self._signs:
+            texts = {_plain(text, self._signs) for text in texts}
+        find = _matching if longest <= LONGEST_KNOWN else _matching.__wrapped__
+        for text in texts:
+            self._open = find(text, self._open)
+            if not self._open:
+                break
 
     def merge(self, other: Self) -> None:
         """Add what was found in the cells that follow."""
@@ -127,22 +133,19 @@ class TypeGuess:
         self.empty += other.empty
         self.longest = max(self.longest, other.longest)
         self.examples = list(dict.fromkeys(self.examples + other.examples))[:EXAMPLES]
-        for text, count in other.markers.items():
-            self.markers[text] = self.markers.get(text, 0) + count
-        self.leading_zeros = self.leading_zeros or other.leading_zeros
-        self.exponents = self.exponents or other.exponents
-        self._open = {name: each for name, each in self._open.items() if name in other._open}
+        self.has_markers = self.has_markers or other.has_markers
+        self._open &= other._open
         self.formats = tuple(each for each in self.formats if each in other.formats)
 
     def looks(self, shape: str) -> bool:
         """Return whether all cells so far match a pattern of `_SHAPES`, such as whole or date."""
-        return shape in self._open
+        return bool(self._open & _BITS[shape])
 
     def inferred(self) -> InferredType:
         """Return the type that fits all cells so far."""
         if not self.filled:
             return InferredType("S", "no cell has anything")
-        if self.markers:
+        if self.has_markers:
             return InferredType("S", "texts that may stand for nothing are among the cells")
         if self.looks("numeric"):
             return self._number()
@@ -166,7 +169,7 @@ class TypeGuess:
         return InferredType("S", "text")
 
     def _number(self) -> InferredType:
-        if self.leading_zeros:
+        if not self.looks("unpadded"):
             return InferredType("S", "digits with leading zeros: kept as text")
         if self.looks("whole"):
             if self.longest > LONGEST_ID:
@@ -178,19 +181,19 @@ class TypeGuess:
             return InferredType("N", "numbers that all end in .0")
         if self.looks("plain") and self.longest <= LONGEST_NUMBER:
             return InferredType("N", "numbers")
-        if self.exponents:
+        if not self.looks("without_exponent"):
             return InferredType("S", "numbers, some with an exponent: kept as text")
         if self.looks("plain"):
             return InferredType("S", f"numbers of more than {LONGEST_NUMBER} digits: kept as text")
         return InferredType("S", "numbers in several spellings: kept as text")
 
-    def _look_at_numbers(self, texts: Collection[str]) -> None:
-        for text in texts:
-            digits = text.lstrip("+-")
-            if len(digits) > 1 and digits[0] == "0" and digits[1].isdigit():
-                self.leading_zeros = True
-            if "e" in digits or "E" in digits:
-                self.exponents = True
+
+@lru_cache(MAX_KNOWN)
+def _matching(text: str, shapes: int) -> int:
+    """Return those of some patterns that a text matches. Patterns are given by their bits."""
+    return sum(
+        bit for shape, bit in _BITS.items() if bit & shapes and _SHAPES[shape].fullmatch(text)
+    )
 
 
 def _plain(text: str, signs: str) -> str:

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from array import array
 from collections import Counter
-from collections.abc import Hashable, Iterable
+from collections.abc import Hashable, Iterable, Sequence
 from hashlib import blake2b
 from math import sqrt
 from typing import Any
@@ -126,9 +126,8 @@ class HeavyHitters:
         self._counts: Counter[Hashable] = Counter()
         self._deficit = 0
 
-    def add(self, keys: Iterable[Hashable]) -> None:
+    def add(self, keys: Sequence[Hashable]) -> None:
         """Add the partition keys of a block of rows."""
-        keys = list(keys)
         self.rows += len(keys)
         self._counts.update(keys)
         self._bound()

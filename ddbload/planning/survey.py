@@ -6,7 +6,7 @@ import json
 from collections import Counter
 from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import compress
+from itertools import chain, compress
 from typing import Any
 
 from ddbload.contracts.run_record import RunRecord
@@ -19,6 +19,7 @@ from ddbload.reading.parts import PartOutput
 from ddbload.reading.row_batches import RowBatch
 from ddbload.reading.row_blocks import RunReader, hmac_key
 from ddbload.rows.blocks import Defect
+from ddbload.rows.columns import NO_OCTET
 
 MAX_PROFILES = 10_000
 """Maximum number of columns whose cells are examined, at about a kilobyte each."""
@@ -139,17 +140,15 @@ class Survey:
     def add(self, batch: RowBatch) -> None:
         """Add a batch of rows."""
         values = [each for each in batch.values if each.rows]
-        keys: list[tuple[Any, ...]] = []
+        keys: list[Sequence[Sequence[str]]] = []
         for row, built in batch.single_rows():
             if isinstance(built, Defect):
                 self._reject(batch, row, built)
             elif built.deleted:
                 self.deletions += 1
-                keys.append(built.key)
+                keys.append([[value] for value in built.key])
             else:
                 values.append(RowValues.of_item(row, built))
-        # Attributes are listed in the order of their first rows.
-        values.sort(key=lambda each: each.rows[0])
         self.rows += batch.count
         self.filtered += batch.filtered
         if batch.stored_bytes > self.kept > 0:
@@ -164,17 +163,17 @@ class Survey:
         self._first_kept = self._first_kept or self.kept
         for each in values:
             self.sizes.add(each.sizes)
-            keys += each.keys
+            keys.append(each.keys)
         if self._record.table.keys:
-            # Octets, as which keys are given, have no such character.
-            self.keys.add([text.encode("latin-1") for text in map("\xff".join, keys)])
-            self.hot.add(key[0] for key in keys)
+            self.hot.add(list(chain(*[parts[0] for parts in keys])))
+            for parts in keys:
+                self.keys.add(_key_bytes(parts))
         for index in self.indexes:
             index.add(values)
         if batch.columns is None:
-            for each in values:
-                for name, types in each.types():
-                    self._count_types(name, types)
+            # Attributes and types are listed in the order in which they occur.
+            for *_, name, kind, count in sorted(chain(*[each.types() for each in values])):
+                self._count_types(name, {kind: count})
         elif self.columns:
             for guess, cells in zip(self.columns.values(), self.layout.apply(batch.columns).cells):  # noqa: B905
                 guess.add(cells)
@@ -267,3 +266,10 @@ class SurveyJob:
         for batch in batches:
             survey.add(batch)
         return survey
+
+
+def _key_bytes(parts: Sequence[Sequence[str]]) -> list[bytes]:
+    """Encode keys, given in octets by column, as unambiguous bytes."""
+    # Neither byte occurs in octets.
+    texts = parts[0] if len(parts) == 1 else map("\xfe".join, zip(*parts, strict=True))
+    return NO_OCTET.join(texts).encode("latin-1").split(NO_OCTET.encode("latin-1"))

@@ -89,6 +89,17 @@ def from_octets(cell: str) -> str:
     return cell if cell.isascii() else cell.encode("latin-1").decode()
 
 
+_ONES = bytes.maketrans(b"23456789", b"11111111")
+NO_OCTET = "\xff"
+"""Character that octets never contain: UTF-8 has no such byte."""
+
+
+def with_ones(cells: Sequence[str]) -> list[str]:
+    """Return cells with a 1 for each digit but zero, so that numbers of the same form are equal."""
+    text = NO_OCTET.join(cells).encode("latin-1").translate(_ONES).decode("latin-1")
+    return text.split(NO_OCTET) if cells else []
+
+
 # Rows are limited by max_row_bytes, so `csv` must not limit fields. Its default is 128 KiB for the
 # whole process.
 csv.field_size_limit(2**31 - 1)
