@@ -146,7 +146,7 @@ class Survey:
                 self._reject(batch, row, built)
             elif built.deleted:
                 self.deletions += 1
-                keys.append([[value] for value in built.key])
+                keys.append([[str(value)] for value in built.key])
             else:
                 values.append(RowValues.of_item(row, built))
         self.rows += batch.count
