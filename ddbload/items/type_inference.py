@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from functools import lru_cache
 from itertools import islice
 from typing import NamedTuple, Self
 
@@ -21,7 +20,8 @@ from ddbload.contracts.column_mapping import shown
 from ddbload.dynamodb.scalar_text import BadValue, TimeFormat, plain_number
 from ddbload.items.json_values import parse
 from ddbload.items.row_attributes import PLAIN_TYPES, TEXT_READERS, TYPED_TYPES, ItemLayout
-from ddbload.rows.columns import Columns, with_ones
+from ddbload.rows.blocks import repeated
+from ddbload.rows.columns import NO_OCTET, Columns
 
 EXAMPLES = 3
 LONGEST_ID = 18
@@ -29,27 +29,35 @@ LONGEST_ID = 18
 LONGEST_NUMBER = 38
 """Most characters of a number, so that it has no more digits than DynamoDB keeps."""
 
-_SIGNED = r"(?!-0(?:\.0+)?\Z)-?"
+_SIGNED = r"(?!-0(?:\.0+)?(?![^\xff]))-?"
 _DIGITS = r"(?:[0-9]+\.?[0-9]*|\.[0-9]+)"
 _SHAPES = {
-    "whole": re.compile(rf"{_SIGNED}(?:0|[1-9][0-9]*)"),
-    "point_zero": re.compile(rf"{_SIGNED}(?:0|[1-9][0-9]*)\.0"),
-    "plain": re.compile(rf"{_SIGNED}(?:0|[1-9][0-9]*)(?:\.[0-9]+)?"),
-    "exact": re.compile(rf"{_SIGNED}(?:0|[1-9][0-9]*)(?:\.[0-9]*[1-9])?"),
-    "numeric": re.compile(rf"[+-]?{_DIGITS}(?:[eE][+-]?[0-9]+)?"),
-    "unpadded": re.compile(rf"[+-]?(?!0[0-9]){_DIGITS}(?:[eE][+-]?[0-9]+)?"),
-    "without_exponent": re.compile(rf"[+-]?{_DIGITS}"),
-    "boolean": re.compile(r"true|false", re.IGNORECASE),
-    "yes_no": re.compile(r"yes|no|y|n|t|f|on|off", re.IGNORECASE),
-    "date": re.compile(
-        r"[0-9]{4}-[0-9]{2}-[0-9]{2}(?:[T ][0-9:.]{5,}(?:Z|[+-][0-9:]{2,6})?)?", re.IGNORECASE
-    ),
-    "json": re.compile(r"[\[{].*[\]}]", re.DOTALL),
+    "whole": rf"{_SIGNED}(?:0|[1-9][0-9]*)",
+    "point_zero": rf"{_SIGNED}(?:0|[1-9][0-9]*)\.0",
+    "exact": rf"{_SIGNED}(?:0|[1-9][0-9]*)(?:\.[0-9]*[1-9])?",
+    "plain": rf"{_SIGNED}(?:0|[1-9][0-9]*)(?:\.[0-9]+)?",
+    "unpadded": rf"[+-]?(?!0[0-9]){_DIGITS}(?:[eE][+-]?[0-9]+)?",
+    "without_exponent": rf"[+-]?{_DIGITS}",
+    "numeric": rf"[+-]?{_DIGITS}(?:[eE][+-]?[0-9]+)?",
+    "boolean": r"(?i:true|false)",
+    "yes_no": r"(?i:yes|no|y|n|t|f|on|off)",
+    "date": r"[0-9]{4}-[0-9]{2}-[0-9]{2}(?:[Tt ][0-9:.]{5,}(?:[Zz]|[+-][0-9:]{2,6})?)?",
+    "json": r"[\[{][^\xff]*[\]}]",
 }
-"""Patterns that all cells of a column may match."""
-_BITS = {shape: 1 << place for place, shape in enumerate(_SHAPES)}
-MAX_KNOWN, LONGEST_KNOWN = 20_000, 40
-"""Limits of the texts whose patterns are kept: their number, and their length."""
+"""Patterns that all cells of a column may match, the stricter ones before others."""
+_ALL = {
+    shape: re.compile(f"(?:{pattern})" + repeated(f"{NO_OCTET}(?:{pattern})"))
+    for shape, pattern in _SHAPES.items()
+}
+"""Patterns of several cells, with a byte between them that octets do not have."""
+_NUMERIC = ("numeric", "without_exponent", "unpadded")
+_IMPLIED = {
+    "whole": ("exact", "plain", *_NUMERIC),
+    "point_zero": ("plain", *_NUMERIC),
+    "exact": ("plain", *_NUMERIC),
+    "plain": _NUMERIC,
+}
+"""Patterns that all texts match that match another."""
 DATE_FORMATS = tuple(
     day.format(sign) + time
     for day in ("%d{0}%m{0}%Y", "%m{0}%d{0}%Y", "%Y{0}%m{0}%d", "%d{0}%b{0}%Y")
@@ -97,7 +105,7 @@ class TypeGuess:
         """The first few distinct cells, in octets."""
         self.has_markers = False
         """Whether a text often stands for null, such as `N/A`."""
-        self._open = sum(_BITS.values())
+        self._open = list(_SHAPES)
 
     def add(self, cells: Sequence[str]) -> None:
         """Examine cells in octets, in the file's order."""
@@ -117,15 +125,15 @@ class TypeGuess:
         self.formats = tuple(
             each for each in self.formats if all(map(TimeFormat.of(each).pattern.fullmatch, texts))
         )
-        # No pattern distinguishes digits but zero.
-        texts = set(with_ones([*texts]))
         if self._signs:
             texts = {_plain(text, self._signs) for text in texts}
-        find = _matching if longest <= LONGEST_KNOWN else _matching.__wrapped__
-        for text in texts:
-            self._open = find(text, self._open)
-            if not self._open:
-                break
+        implied, joined = set[str](), NO_OCTET.join(texts)
+        for shape in [*self._open] if texts else ():
+            if shape not in implied:
+                if _ALL[shape].fullmatch(joined):
+                    implied.update(_IMPLIED.get(shape, ()))
+                else:
+                    self._open.remove(shape)
 
     def merge(self, other: Self) -> None:
         """Add what was found in the cells that follow."""
@@ -134,12 +142,12 @@ class TypeGuess:
         self.longest = max(self.longest, other.longest)
         self.examples = list(dict.fromkeys(self.examples + other.examples))[:EXAMPLES]
         self.has_markers = self.has_markers or other.has_markers
-        self._open &= other._open
+        self._open = [shape for shape in self._open if shape in other._open]
         self.formats = tuple(each for each in self.formats if each in other.formats)
 
     def looks(self, shape: str) -> bool:
         """Return whether all cells so far match a pattern of `_SHAPES`, such as whole or date."""
-        return bool(self._open & _BITS[shape])
+        return shape in self._open
 
     def inferred(self) -> InferredType:
         """Return the type that fits all cells so far."""
@@ -188,20 +196,12 @@ class TypeGuess:
         return InferredType("S", "numbers in several spellings: kept as text")
 
 
-@lru_cache(MAX_KNOWN)
-def _matching(text: str, shapes: int) -> int:
-    """Return those of some patterns that a text matches. Patterns are given by their bits."""
-    return sum(
-        bit for shape, bit in _BITS.items() if bit & shapes and _SHAPES[shape].fullmatch(text)
-    )
-
-
 def _plain(text: str, signs: str) -> str:
     """Return a number without these signs, and other text so that it is none without them."""
     try:
         return plain_number(text, signs)
     except BadValue:
-        return f"'{text}" if _SHAPES["numeric"].fullmatch(text) else text
+        return f"'{text}" if _ALL["numeric"].fullmatch(text) else text
 
 
 def infer_types(
