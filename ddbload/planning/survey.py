@@ -10,10 +10,10 @@ from itertools import chain, compress
 from typing import Any
 
 from ddbload.contracts.run_record import RunRecord
+from ddbload.dynamodb.limits import WRITE_UNIT_BYTES
 from ddbload.items.row_attributes import item_layout
 from ddbload.items.row_values import RowValues
 from ddbload.items.type_inference import DATE_FORMATS, TypeGuess
-from ddbload.planning.item_sizes import ItemSizes, TableIndex
 from ddbload.planning.key_counts import HeavyHitters, KeyCounter
 from ddbload.reading.parts import PartOutput
 from ddbload.reading.row_batches import RowBatch
@@ -29,6 +29,61 @@ MAX_REJECT_KINDS = 1000
 """Maximum number of pairs of cause and column for which rejects are counted."""
 EXAMPLE_LENGTH = 40
 """Maximum number of characters in an example value."""
+
+
+class ItemSizes:
+    """Totals of item sizes in bytes, and the write units that they take."""
+
+    def __init__(self) -> None:
+        self.count = self.bytes = self.units = 0
+        self.largest = 0
+        self.smallest: int | None = None
+
+    def add(self, sizes: Sequence[int]) -> None:
+        """Count the sizes of some items."""
+        if not sizes:
+            return
+        low, high = min(sizes), max(sizes)
+        self.count += len(sizes)
+        self.bytes += sum(sizes)
+        if high <= WRITE_UNIT_BYTES:
+            # Size 0 stands for no item.
+            self.units += len(sizes) - sizes.count(0)
+        else:
+            self.units += sum([-(-size // WRITE_UNIT_BYTES) for size in sizes])
+        self.largest = max(self.largest, high)
+        self.smallest = low if self.smallest is None else min(low, self.smallest)
+
+    def merge(self, other: ItemSizes) -> None:
+        """Add what others have counted."""
+        self.count += other.count
+        self.bytes += other.bytes
+        self.units += other.units
+        self.largest = max(self.largest, other.largest)
+        if other.smallest is not None:
+            self.smallest = min(other.smallest, self.smallest or other.smallest)
+
+
+@dataclass(frozen=True, slots=True)
+class TableIndex:
+    """Secondary index as described by DescribeTable."""
+
+    name: str
+    is_global: bool
+    partition: tuple[str, ...]
+    """Attributes of the partition key."""
+    sort: tuple[str, ...]
+    projection: str
+    """ALL, KEYS_ONLY or INCLUDE."""
+    projected: frozenset[str] | None
+    """Attributes that the index holds; None for all."""
+    described: Mapping[str, Any] = field(default_factory=dict)
+    """The index by DescribeTable."""
+
+    @property
+    def keys(self) -> tuple[str, ...]:
+        """All key attributes. An item without one of them is not in the index."""
+        return (*self.partition, *self.sort)
 
 
 @dataclass(slots=True)

@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ddbload.planning.item_sizes import ItemSizes
 from ddbload.planning.key_counts import HeavyHitters, KeyCounter
+from ddbload.planning.survey import ItemSizes
 
 KEYS = st.lists(st.binary(max_size=2), max_size=200)
 
