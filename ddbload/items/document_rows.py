@@ -12,15 +12,22 @@ import re
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from functools import lru_cache, partial
 from json.encoder import encode_basestring as quoted
-from typing import Any
+from typing import Any, TypeVar
 
 from ddbload.contracts.payload import OMIT
 from ddbload.dynamodb.attribute_values import BAD_ATTRIBUTE, check_name, check_value, nesting_error
-from ddbload.dynamodb.limits import MAX_DEPTH
+from ddbload.dynamodb.limits import MAX_DEPTH, MAX_DIGITS
 from ddbload.dynamodb.modes import SETS
 from ddbload.dynamodb.scalar_text import BadValue, parse_number
 from ddbload.items.document_builder import Composed, DocumentBuilder
-from ddbload.items.item_requests import PUT_BEGIN, PUT_END, Joiner, Request, compact_json
+from ddbload.items.item_requests import (
+    PUT_BEGIN,
+    PUT_END,
+    REMOVAL_JSON,
+    Joiner,
+    Request,
+    compact_json,
+)
 from ddbload.items.json_values import (
     Json,
     Members,
@@ -32,6 +39,7 @@ from ddbload.items.json_values import (
     plain,
 )
 from ddbload.items.row_filter import FILTERED
+from ddbload.items.row_values import RowValues
 from ddbload.rows.blocks import WHITE_SPACE, Defect, RowBytes
 from ddbload.rows.columns import to_octets
 
@@ -57,14 +65,19 @@ _BAD = object()
 """Result of a check that a value does not pass."""
 _BOOLEANS = {True: '{"BOOL":true}', False: '{"BOOL":false}'}
 
+T = TypeVar("T")
 Encode = Callable[[Any], str]
-Field = tuple[str, Encode | None, str, Callable[[Any], Hashable] | None]
+Field = tuple[str, Encode | None, str, Callable[[Any], Hashable] | None, str]
 """Rules for the values of one type of an attribute: the JSON before a value, the encoder of the
-value, None for no attribute, the JSON after it, and for keys the function that checks a value and
-returns an identity that is equal for equal keys."""
-Shape = tuple[tuple[str, ...], list[tuple[str, Encode, str, int]], list[Any]]
+value, None for no attribute, the JSON after it, for keys the function that checks a value and
+returns an identity that is equal for equal keys, and the kind of `RowValues`."""
+Shape = tuple[tuple[str, ...], list[tuple[str, Encode, str, int, str]], list[Any]]
 """Rules for rows with the same names and types: names of the attributes, their fields with their
 places among the members, and for each key its place and its function."""
+ShapedRow = tuple[Shape, Sequence[Any]]
+"""Shape of a row, and the values of its members."""
+REFUSALS = (BadValue, RecursionError, UnicodeEncodeError)
+"""Errors of rows that are left to the builder."""
 
 
 ValueCheck = tuple[int, Callable[[str], object], object]
@@ -114,9 +127,57 @@ class JsonRows:
     def encode(self, line: str, position: str | None) -> EncodedRow | Defect | None:
         """Encode a row, with the position attribute if any; None if it is for the builder.
 
-        Returns `FILTERED` for a row that `where` leaves out. Raises `BadValue`, `RecursionError`
-        and `UnicodeEncodeError` for rows that are for the builder, too.
+        Returns `FILTERED` for a row that `where` leaves out. Raises one of `REFUSALS` for rows that
+        are for the builder, too.
         """
+        parsed = self._parse(line)
+        if not isinstance(parsed, tuple):
+            return parsed
+        whole, members = parsed
+        found = self._unchanged(line, whole, members) if self._can_keep_text else None
+        if found is None:
+            shaped = self._shaped(members, position)
+            found = shaped and self._encode(*shaped)
+        return found if found and found[2] <= LONGEST_PUT else None
+
+    def members(self, line: str, position: str | None) -> ShapedRow | Defect | None:
+        """Return a row's shape and members, to measure them; otherwise as `encode` does."""
+        parsed = self._parse(line)
+        return self._shaped(parsed[1], position) if isinstance(parsed, tuple) else parsed
+
+    def values(
+        self, shape: Shape, rows: Sequence[int], members: Sequence[Sequence[Any]]
+    ) -> RowValues:
+        """Return the values of rows of a shape, without those that are for the builder.
+
+        `rows`: numbers of the rows in the block.
+        """
+        names, fields, keys = shape
+        columns, bad = list(zip(*members, strict=True)), set[int]()
+        cells = []
+        for name, (before, encode, after, place, kind) in zip(names, fields, strict=True):
+            if self._joins_text:
+                before = before.removeprefix(name_json(name))
+            cells.append(_texts(kind, before, encode, after, columns[place], bad))
+        key_columns = [_each(identify, columns[place], bad) for place, identify in keys]
+        found = RowValues(
+            rows,
+            names,
+            [kind for *_, kind in fields],
+            cells,
+            key_columns[: self._key_count],
+            # Empty strings are values.
+            [
+                len(name.encode()) if kind else 0
+                for name, (*_, kind) in zip(names, fields, strict=True)
+            ],
+        )
+        if bad:
+            found = found.only([place for place in range(len(rows)) if place not in bad])
+        return found.fitting()
+
+    def _parse(self, line: str) -> tuple[Members, Members] | Defect | None:
+        """Parse a line to an object, and the members of the row in it."""
         whole = parse_object(line)
         if whole is None:
             return None
@@ -125,11 +186,7 @@ class JsonRows:
             verdict = self._builder.judge(members)
             if verdict is not None:
                 return FILTERED if verdict is FILTERED else None
-        if deleted:
-            return None
-        found = self._unchanged(line, whole, members) if self._can_keep_text else None
-        found = found or self._encode(members, position)
-        return found if found and found[2] <= LONGEST_PUT else None
+        return None if deleted else (whole, members)
 
     def encode_values(self, rows: RowBytes) -> list[EncodedRow | None] | None:
         """Encode rows by their values, once: None for each that is for the builder.
@@ -176,7 +233,7 @@ class JsonRows:
             _, fields, keys = self._shape(names, types)
         except BadValue:
             return None
-        if any(encode not in _UNCHANGED for _, encode, _, _ in fields):
+        if any(encode not in _UNCHANGED for _, encode, *_ in fields):
             return None
         checks: list[ValueCheck] = [
             (place, partial(_identity, identify), _BAD if number < self._key_count else None)
@@ -184,7 +241,8 @@ class JsonRows:
         ]
         return checks + [(place, _check_text, None) for place, kind in enumerate(kinds) if not kind]
 
-    def _encode(self, members: Members, position: str | None) -> EncodedRow | None:
+    def _shaped(self, members: Members, position: str | None) -> ShapedRow | None:
+        """Return the shape of a row, and the values of all members. Raises `BadValue`."""
         if self._changes_members:
             builder = self._builder
             deletes = builder.rules.mode.deletes
@@ -194,15 +252,16 @@ class JsonRows:
         names, values = zip(*members)  # noqa: B905 - pairs
         contents = values if self._is_plain else self._contents(values)
         kinds = tuple(map(type, contents))
-        try:
-            written, fields, keys = self._shapes[names, kinds]
-        except KeyError:
-            written, fields, keys = self._shape(names, kinds)
+        return self._shapes.get((names, kinds)) or self._shape(names, kinds), contents
+
+    def _encode(self, shape: Shape, contents: Sequence[Any]) -> EncodedRow:
+        written, fields, keys = shape
         key = tuple([identify(contents[place]) for place, identify in keys])
         if self._index_keys:
             key = key[: self._key_count]
         texts = [
-            f"{before}{encode(contents[place])}{after}" for before, encode, after, place in fields
+            f"{before}{encode(contents[place])}{after}"
+            for before, encode, after, place, _ in fields
         ]
         if self._joins_text:
             put = to_octets(f"{PUT_BEGIN}{','.join(texts)}{PUT_END}")
@@ -229,11 +288,11 @@ class JsonRows:
             if name in names and found[names.index(name)][3]
         ]
         fields = [
-            (before, encode, after, place)
-            for place, (before, encode, after, _) in enumerate(found)
+            (before, encode, after, place, kind)
+            for place, (before, encode, after, _, kind) in enumerate(found)
             if encode is not None
         ]
-        written = tuple([names[place] for *_, place in fields])
+        written = tuple([names[place] for *_, place, _ in fields])
         needed = builder.needs.condition_columns.union(builder.key_names)
         is_whole = len(set(names)) == len(names) and needed.issubset(written)
         if not is_whole or not self._joiner.fits(written):
@@ -246,8 +305,9 @@ class JsonRows:
 
     def _field(self, name: str, kind: type) -> Field:
         """Compile an attribute's values of one type, once. Raises `BadValue`."""
-        before, encode, after, identify = self._rules(name, kind)
-        field = (name_json(name) + before if self._joins_text else before, encode, after, identify)
+        field = self._rules(name, kind)
+        if self._joins_text:
+            field = (name_json(name) + field[0], *field[1:])
         if len(self._fields) >= MAX_FIELDS:
             self._fields.clear()
         if len(name) <= LONGEST_NAME:
@@ -265,22 +325,24 @@ class JsonRows:
         if kind is type(None):
             null = builder.or_null(name)
             if null is None:
-                return "", None, "", None
+                return "", None, "", None, ""
             builder.check_key(name, null)
             text = compact_json(null)
-            return "", lambda _: text, "", None
+            return "", lambda _: text, "", None, ""
         if declared in (None, "S") and key_type in (None, "S"):
             identify = _text_key(most) if is_key else None
-            if kind in (str, Composed):
-                return '{"S":', quoted if kind is str else _composed_json, "}", identify
+            if kind is str:
+                return '{"S":', quoted, "}", identify, "S"
+            if kind is Composed:
+                return '{"S":', _composed_json, "}", identify, ""
             if kind is bytes and declared == "S":
-                return '{"S":"', bytes.decode, '"}', identify
+                return '{"S":"', bytes.decode, '"}', identify, "S"
         if kind is bytes and declared in (None, "N") and key_type in (None, "N"):
-            return "", number_json, "", _number_key if is_key else None
+            return "", number_json, "", _number_key if is_key else None, "N"
         if kind is bool and declared in (None, "BOOL") and not is_key:
-            return "", _BOOLEANS.__getitem__, "", None
+            return "", _BOOLEANS.__getitem__, "", None, "BOOL"
         if declared is None and not is_key and kind not in (str, Composed):
-            return "", _typed_json if kind is _Typed else attribute_json, "", None
+            return "", _typed_json if kind is _Typed else attribute_json, "", None, ""
         if name in builder.key_names:
             raise _left_to_builder()
 
@@ -291,7 +353,7 @@ class JsonRows:
             builder.check_key(name, found)
             return compact_json(found)
 
-        return "", encode, "", None
+        return "", encode, "", None, ""
 
     def _unchanged(self, line: str, whole: Members, members: Members) -> EncodedRow | None:
         """Encode a row whose text can be sent as it is; None for other rows."""
@@ -340,6 +402,39 @@ class JsonRows:
         put = to_octets(f"{PUT_BEGIN[:-1]}{text}{PUT_END[1:]}")
         size = len(put) - UNCOUNTED_BYTES * len(members)
         return put, tuple(key[: len(self._builder.key_names)]), size
+
+
+def _texts(
+    kind: str, before: str, encode: Encode, after: str, column: Sequence[Any], bad: set[int]
+) -> Sequence[str]:
+    """Return values of one type as `RowValues` has them; add places of refused ones to `bad`."""
+    if kind == "S":
+        texts = column if encode is quoted else list(map(encode, column))
+        return texts if "".join(texts).isascii() else _each(to_octets, texts, bad)
+    if kind == "BOOL":
+        return ["true"] * len(column)
+    if kind == "N":
+        text = b" ".join(column).decode()
+        numbers = text.split(" ")
+        if "e" not in text.lower() and max(map(len, numbers)) <= MAX_DIGITS:
+            return numbers
+        return _each(lambda value: parse_number(value.decode()).text, column, bad)
+    texts = _each(lambda value: to_octets(f"{before}{encode(value)}{after}"), column, bad)
+    return [text if text != REMOVAL_JSON else "" for text in texts]
+
+
+def _each(function: Callable[[Any], T], column: Sequence[Any], bad: set[int]) -> Sequence[T]:
+    """Call a function for each value; add the places of those that it refuses to `bad`."""
+    try:
+        return list(map(function, column))
+    except REFUSALS:
+        found = list[Any](column)
+    for place, value in enumerate(column):
+        try:
+            found[place] = function(value)
+        except REFUSALS:
+            bad.add(place)
+    return found
 
 
 def _untyped(value: Json, *, keeps_nulls: bool) -> Any:
