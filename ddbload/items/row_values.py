@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from itertools import islice
 from typing import Any, Self
@@ -14,14 +15,14 @@ from ddbload.dynamodb.limits import MAX_ITEM_BYTES
 from ddbload.dynamodb.modes import without_removals
 from ddbload.dynamodb.scalar_text import parse_number
 from ddbload.items.item_requests import Item, compact_json
-from ddbload.records import MutableRecord
 from ddbload.rows.columns import from_octets, to_octets, with_ones
 
 MAX_CACHED_SIZES = 100_000
 """Cached sizes of numbers."""
 
 
-class RowValues(MutableRecord):
+@dataclass(eq=False)
+class RowValues:
     """Values of rows that have the same attributes, by column."""
 
     rows: Sequence[int]
