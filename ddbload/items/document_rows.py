@@ -9,14 +9,14 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from functools import lru_cache, partial
 from json.encoder import encode_basestring as quoted
 from typing import Any, TypeVar
 
 from ddbload.contracts.payload import OMIT
-from ddbload.dynamodb.attribute_values import BAD_ATTRIBUTE, check_name, check_value, nesting_error
-from ddbload.dynamodb.limits import MAX_DEPTH, MAX_DIGITS
+from ddbload.dynamodb.attribute_values import check_name, check_value
+from ddbload.dynamodb.limits import MAX_DIGITS
 from ddbload.dynamodb.modes import SETS
 from ddbload.dynamodb.scalar_text import BadValue, parse_number
 from ddbload.items.document_builder import Composed, DocumentBuilder
@@ -40,6 +40,16 @@ from ddbload.items.json_values import (
 )
 from ddbload.items.row_filter import FILTERED
 from ddbload.items.row_values import RowValues
+from ddbload.items.typed_json import (
+    TypedValue,
+    content_of,
+    is_plain_number,
+    is_spelled_well,
+    left_to_builder,
+    typed,
+    typed_json,
+    untyped,
+)
 from ddbload.rows.blocks import WHITE_SPACE, Defect, RowBytes
 from ddbload.rows.columns import to_octets
 
@@ -58,8 +68,6 @@ EncodedRow = tuple[Request, tuple[Hashable, ...], int]
 """Request for a row, its key, and an upper bound of the bytes that DynamoDB counts."""
 
 _SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
-_is_plain_number = re.compile(r"-?(?:0|[1-9][0-9]{0,18})(?:\.[0-9]{1,19})?").fullmatch
-"""Matches numbers of 38 digits at most, without an exponent: DynamoDB takes them as they are."""
 _NULL = (("NULL", True),)
 _BAD = object()
 """Result of a check that a value does not pass."""
@@ -82,12 +90,6 @@ REFUSALS = (BadValue, RecursionError, UnicodeEncodeError)
 
 ValueCheck = tuple[int, Callable[[str], object], object]
 """Place of an attribute, the function that checks the text of a value, and the result for null."""
-
-
-class _Typed(tuple[Any, ...]):
-    """Value of DynamoDB JSON that plain JSON has no form for."""
-
-    __slots__ = ()
 
 
 class JsonRows:
@@ -228,7 +230,7 @@ class JsonRows:
 
         None if a value may be written otherwise than it is read.
         """
-        types = tuple(_PYTHON_TYPES.get(kind, _Typed) for kind in kinds)
+        types = tuple(_PYTHON_TYPES.get(kind, TypedValue) for kind in kinds)
         try:
             _, fields, keys = self._shape(names, types)
         except BadValue:
@@ -273,7 +275,7 @@ class JsonRows:
         """Return values as plain JSON where it has a form; None for those that stand for null."""
         markers = self._markers
         if self._builder.rules.typed:
-            values = [_untyped(value, keeps_nulls=self._keeps_nulls) for value in values]
+            values = [untyped(value, keeps_nulls=self._keeps_nulls) for value in values]
         if not markers:
             return values
         return [None if type(each) is str and each in markers else each for each in values]
@@ -296,7 +298,7 @@ class JsonRows:
         needed = builder.needs.condition_columns.union(builder.key_names)
         is_whole = len(set(names)) == len(names) and needed.issubset(written)
         if not is_whole or not self._joiner.fits(written):
-            raise _left_to_builder()
+            raise left_to_builder()
         shape = (written, fields, keys)
         # Where hardly two rows are alike, to compile each is cheaper than to keep it.
         if len(self._shapes) < MAX_SHAPES and sum(map(len, names)) <= LONGEST_SHAPE:
@@ -318,7 +320,7 @@ class JsonRows:
         check_name(name)
         builder = self._builder
         if kind is BadValue:
-            raise _left_to_builder()
+            raise left_to_builder()
         is_key, (key_type, most) = name in self._limits, self._limits.get(name, (None, 0))
         # Sets that are added to are read by the builder.
         declared = builder.declared.get(name, "SS" if name in builder.needs.adds else None)
@@ -342,14 +344,14 @@ class JsonRows:
         if kind is bool and declared in (None, "BOOL") and not is_key:
             return "", _BOOLEANS.__getitem__, "", None, "BOOL"
         if declared is None and not is_key and kind not in (str, Composed):
-            return "", _typed_json if kind is _Typed else attribute_json, "", None, ""
+            return "", typed_json if kind is TypedValue else attribute_json, "", None, ""
         if name in builder.key_names:
-            raise _left_to_builder()
+            raise left_to_builder()
 
         def encode(value: Any) -> str:
-            found = builder.attribute_of(name, _typed(value) if builder.rules.typed else value)
+            found = builder.attribute_of(name, typed(value) if builder.rules.typed else value)
             if found is None or (name in builder.needs.adds and SETS.isdisjoint(found)):
-                raise _left_to_builder()
+                raise left_to_builder()
             builder.check_key(name, found)
             return compact_json(found)
 
@@ -379,22 +381,22 @@ class JsonRows:
             if len(self._legal_names) < MAX_FIELDS:
                 self._legal_names.update(short)
         for value in values.values():
-            kind, content = _content_of(value, 0)
+            kind, content = content_of(value, 0)
             # Most values are of these two types.
             if kind == "S":
                 if not isinstance(content, str):
                     return None
             elif kind == "N":
-                if not isinstance(content, str) or _is_plain_number(content) is None:
+                if not isinstance(content, str) or is_plain_number(content) is None:
                     return None
-            elif not _is_spelled_well(kind, content, 0):
+            elif not is_spelled_well(kind, content, 0):
                 return None
         for name, kind in self._declared:
-            if name in values and _content_of(values[name], 0)[0] != kind:
+            if name in values and content_of(values[name], 0)[0] != kind:
                 return None
         key: list[Hashable] = []
         for name, (kind, most) in self._limits.items():
-            found, content = _content_of(values.get(name, _NULL), 0)
+            found, content = content_of(values.get(name, _NULL), 0)
             if name in values and found == kind and kind in ("S", "N") and isinstance(content, str):
                 key.append((_text_key(most) if kind == "S" else _number_key)(content))
             elif name in values or name in self._builder.key_names:
@@ -437,32 +439,8 @@ def _each(function: Callable[[Any], T], column: Sequence[Any], bad: set[int]) ->
     return found
 
 
-def _untyped(value: Json, *, keeps_nulls: bool) -> Any:
-    """Return a value of DynamoDB JSON as plain JSON, a `_Typed` if that has no form for it."""
-    if isinstance(value, Composed):
-        return value
-    kind, content = _content_of(value, 0)
-    if kind == "S" and isinstance(content, str):
-        return content
-    if kind == "N" and isinstance(content, str):
-        return _number(content).encode()
-    if kind == "NULL" and content is True and not keeps_nulls:
-        return None
-    return _Typed(((kind, content),))
-
-
-def _typed(value: Any) -> Json:
-    if isinstance(value, _Typed | Composed):
-        return value if isinstance(value, str) else tuple(value)
-    return (("S", value) if isinstance(value, str) else ("N", value.decode()),)
-
-
-def _typed_json(value: _Typed) -> str:
-    return compact_json(check_value(plain(tuple(value))))
-
-
 _PYTHON_TYPES = {"S": str, "N": bytes, "BOOL": bool}
-_UNCHANGED = (quoted, number_json, _BOOLEANS.__getitem__, _typed_json)
+_UNCHANGED = (quoted, number_json, _BOOLEANS.__getitem__, typed_json)
 """Encoders that write typed values as they are read."""
 
 
@@ -489,12 +467,8 @@ def _checked(
 
 def _composed_json(text: str) -> str:
     if not text:
-        raise _left_to_builder()
+        raise left_to_builder()
     return quoted(text)
-
-
-def _left_to_builder() -> BadValue:
-    return BadValue(BAD_ATTRIBUTE, "left to the builder")
 
 
 def _text_key(most: int) -> Callable[[str | bytes], str]:
@@ -505,7 +479,7 @@ def _text_key(most: int) -> Callable[[str | bytes], str]:
         if not text.isascii():
             text = to_octets(text)
         if not 0 < len(text) <= most:
-            raise _left_to_builder()
+            raise left_to_builder()
         return text
 
     return identify
@@ -513,39 +487,3 @@ def _text_key(most: int) -> Callable[[str | bytes], str]:
 
 def _number_key(value: str | bytes) -> str:
     return parse_number(value if isinstance(value, str) else value.decode()).value
-
-
-def _number(text: str) -> str:
-    return text if _is_plain_number(text) else parse_number(text).text
-
-
-def _content_of(value: Json, depth: int) -> tuple[str, Json]:
-    """Return the type and the content of an attribute value. Raises `BadValue`."""
-    if depth >= MAX_DEPTH or not isinstance(value, tuple) or len(value) != 1:
-        raise _left_to_builder()
-    return value[0]
-
-
-def _is_spelled_well(kind: str, content: Json, depth: int) -> bool:
-    """Return whether DynamoDB takes a value in the spelling that it has.
-
-    `depth` counts the lists and maps around it. Raises `BadValue`, and `ValueError` for other JSON.
-    """
-    if depth >= MAX_DEPTH:
-        raise nesting_error()
-    if kind == "S":
-        return isinstance(content, str)
-    if kind == "N":
-        return isinstance(content, str) and _is_plain_number(content) is not None
-    if kind == "BOOL":
-        return isinstance(content, bool)
-    if kind == "L" and isinstance(content, list):
-        members: Iterable[Json] = content
-    elif kind == "M" and isinstance(content, tuple) and len(dict(content)) == len(content):
-        for name, _ in content:
-            name_json(name)
-        members = [member for _, member in content]
-    else:
-        value = {kind: plain(content)}
-        return check_value(value, depth) == value
-    return all(_is_spelled_well(*_content_of(member, 0), depth + 1) for member in members)
