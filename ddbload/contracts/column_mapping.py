@@ -13,6 +13,7 @@ from dataclasses import field, replace
 from itertools import combinations
 from typing import Self
 
+from ddbload.contracts.messages import is_text
 from ddbload.contracts.payload import ColumnMapping, Payload
 from ddbload.contracts.run_record import Table
 from ddbload.contracts.source import AUTO, Source
@@ -40,8 +41,7 @@ FILTERS: dict[str, Callable[[str], str]] = {
 }
 """Filters without a key, by Python's rules for Unicode."""
 _KNOWN = (*FILTERS, HMAC)
-_PIECE = re.compile(r"\{\{|\}\}|\{([^{}]+)\}|[{}]")
-_BARS = re.compile(r"\|\||\|")
+_PIECE = re.compile(r"\{([^{}]+)\}|(\{\{|\}\}|[{}])")
 
 
 def shown(name: str) -> str:
@@ -61,30 +61,17 @@ class TemplatePart(Record):
     @classmethod
     def read(cls, text: str) -> Self:
         """Read `id|trim|lower`. A doubled bar is a bar of the name."""
-        pieces, position = [""], 0
-        for bar in _BARS.finditer(text):
-            pieces[-1] += text[position : bar.start()]
-            position = bar.end()
-            if bar[0] == "||":
-                pieces[-1] += "|"
-            else:
-                pieces.append("")
-        pieces[-1] += text[position:]
+        pieces = [""]
+        for number, part in enumerate(text.split("||")):
+            first, *others = part.split("|")
+            pieces[-1] += f"|{first}" if number else first
+            pieces += others
         name, *filters = pieces
         return cls(text, name, tuple(each.strip() for each in filters))
 
     def named(self, columns: Collection[str]) -> Self:
         """Return the part of a source with these columns: one may be named as the whole text."""
         return replace(self, name=self.text, filters=()) if self.text in columns else self
-
-    def check(self, attribute: str) -> None:
-        """Raise `InvalidPayload` for an unknown filter."""
-        for each in self.filters:
-            if each not in _KNOWN:
-                raise InvalidPayload(
-                    f"the template of {shown(attribute)} has the filter {shown(each)}, and the"
-                    f" filters are {', '.join(_KNOWN)}; a | of a column's name is written ||"
-                )
 
 
 class Template(Record):
@@ -99,23 +86,20 @@ class Template(Record):
     @classmethod
     def read(cls, text: str, attribute: str) -> Self:
         """Read the template of an attribute. Raises `InvalidPayload`."""
-        literals, parts = [""], []
-        position = 0
-        for found in _PIECE.finditer(text):
-            literals[-1] += text[position : found.start()]
-            position = found.end()
-            if found[1] is not None:
-                parts.append(TemplatePart.read(found[1]))
-                literals.append("")
-            elif len(found[0]) == 2:
-                literals[-1] += found[0][0]
+        literal, *others = _PIECE.split(text)
+        literals, parts = [literal], list[TemplatePart]()
+        for column, brace, literal in zip(others[::3], others[1::3], others[2::3], strict=True):
+            if column is not None:
+                parts.append(TemplatePart.read(column))
+                literals.append(literal)
+            elif len(brace) == 2:
+                literals[-1] += brace[0] + literal
             else:
                 raise InvalidPayload(
-                    f"the template of {shown(attribute)} has a single {found[0]!r}: write a column"
+                    f"the template of {shown(attribute)} has a single {brace!r}: write a column"
                     " as {name}, and a literal brace as {{ or }}"
                 )
-        literals[-1] += text[position:]
-        if any("\ud800" <= character <= "\udfff" for character in text):
+        if not is_text(text):
             raise InvalidPayload(f"the template of {shown(attribute)} is not valid UTF-8")
         return cls(tuple(literals), tuple(parts))
 
@@ -211,8 +195,12 @@ class ColumnChanges(Record):
         """
         templates = {name: each.named(columns) for name, each in self.templates.items()}
         for name, template in templates.items():
-            for part in template.parts:
-                part.check(name)
+            unknown = [e for part in template.parts for e in part.filters if e not in _KNOWN]
+            if unknown:
+                raise InvalidPayload(
+                    f"the template of {shown(name)} has the filter {shown(unknown[0])}, and the"
+                    f" filters are {', '.join(_KNOWN)}; a | of a column's name is written ||"
+                )
         return replace(self, templates=templates)
 
     @property

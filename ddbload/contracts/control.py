@@ -149,6 +149,39 @@ class WorkerProgress(Record):
         )
 
 
+class SeenWorker(Record):
+    """Worker of a run, as found in a listing, and what it takes of the run's limits."""
+
+    progress: WorkerProgress
+    age: float
+    """Seconds since the worker last wrote its progress."""
+    alive: bool
+    """False if the worker has been silent for so long that it must have died or stopped."""
+
+    @property
+    def working(self) -> bool:
+        """True if the worker may send requests."""
+        return self.alive and self.progress.state != IDLE
+
+    @property
+    def wcu(self) -> float:
+        """Write units per second that the worker may send."""
+        # Without a claim it does not know the limit yet. Once it does, it lists the claims of all
+        # others.
+        return (self.progress.wcu or 0.0) if self.working else 0.0
+
+    @property
+    def units(self) -> float:
+        """Write units that the worker has consumed or may still consume."""
+        limit = self.progress.unit_limit
+        return self.progress.totals.work.consumed_wcu if limit is None else limit
+
+    @property
+    def units_spent(self) -> float:
+        """Write units that the worker has consumed or cannot give back."""
+        return self.progress.totals.work.consumed_wcu if self.working else self.units
+
+
 def control_seconds(ages: Iterable[float]) -> float:
     """Compute the seconds between two reads of `control.json`, from the ages of all workers."""
     crowd = _crowd(ages, _ACTIVE_SECONDS)

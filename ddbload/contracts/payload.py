@@ -444,7 +444,9 @@ def _asked(payload: Payload) -> dict[str, Any]:
         if name not in ("source", "options")
     }
     for part in (payload.source, payload.options):
-        parts |= {name: _meant(part, name) for name in DECISIVE[type(part)]}
+        for name in DECISIVE[type(part)]:
+            value, spell = getattr(part, name), _SPELLINGS.get(name)
+            parts[name] = _plain(value) if spell is None else spell(part, value)
     return parts
 
 
@@ -460,16 +462,9 @@ def _plain(value: Any) -> Any:
     return value
 
 
-def _meant(part: Source | Options, name: str) -> Any:
-    """Return a field of a source or of options, normalized to one spelling per meaning."""
-    value = getattr(part, name)
-    spell = _SPELLINGS.get(name)
-    if spell is not None:
-        return spell(part, value)
-    return list(value) if name == "columns" and value is not None else _plain(value)
-
-
 _SPELLINGS: Mapping[str, Callable[[Any, Any], Any]] = {
+    # The order of columns has a meaning.
+    "columns": lambda _, columns: None if columns is None else list(columns),
     "encoding": lambda _, name: known_codec(name) or name,
     # A quote as escape character means doubled quotes.
     "escape": lambda source, escape: None if escape == source.quote else escape,

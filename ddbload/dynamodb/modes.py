@@ -257,23 +257,19 @@ class Condition(Record):
         """
         names: dict[str, str] = {}
         columns: dict[str, str] = {}
-        pieces: list[str] = []
-        position = 0
-        for found in _PIECE.finditer(text):
-            pieces.append(text[position : found.start()])
-            position = found.end()
+
+        def replaced(found: re.Match[str]) -> str:
             name, column = found["quoted"] or found["name"], found["column"]
             if name is not None:
-                pieces.append(names.setdefault(name, f"#c{len(names)}"))
-            elif column is not None:
+                return names.setdefault(name, f"#c{len(names)}")
+            if column is not None:
                 attribute = (rename or {}).get(column, column)
-                pieces.append(columns.setdefault(attribute, f":c{len(columns)}"))
-            elif len(found[0]) == 2:
-                pieces.append(found[0][0])
-            else:
+                return columns.setdefault(attribute, f":c{len(columns)}")
+            if len(found[0]) == 1:
                 raise InvalidPayload(_LONE[found[0]])
-        pieces.append(text[position:])
-        expression = "".join(pieces)
+            return found[0][0]
+
+        expression = _PIECE.sub(replaced, text)
         if not expression.strip():
             raise InvalidPayload("is empty; write one such as attribute_not_exists(pk), or none")
         try:

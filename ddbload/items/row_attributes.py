@@ -316,8 +316,6 @@ class ItemLayout(Record):
 
     def apply(self, columns: Columns) -> Columns:
         """Return a column of cells for each attribute."""
-        if not self.markers and self.origins == tuple(range(len(self.columns))):
-            return columns
         cells = columns.cells
         markers = frozenset(map(to_octets, self.markers))
         if markers:
@@ -351,10 +349,7 @@ def _fill_columns(template: Template, parts: Sequence[Sequence[str]], count: int
     if not parts:
         return literals * count
     form = "%s".join(literal.replace("%", "%%") for literal in literals)
-    rows = zip(*parts, strict=True)
-    if all(map(all, parts)):
-        return [form % row for row in rows]
-    return [form % row if all(row) else "" for row in rows]
+    return [form % row if all(row) else "" for row in zip(*parts, strict=True)]
 
 
 def _filter_column(template: Template, part: TemplatePart, cells: Sequence[str]) -> Sequence[str]:

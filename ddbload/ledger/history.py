@@ -21,7 +21,7 @@ import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from itertools import islice
+from itertools import islice, repeat
 from typing import Any
 
 from ddbload.contracts.messages import Message, decode_object, encode_json
@@ -60,7 +60,7 @@ class History:
         folder = _folder(load.table, load.table_id)
         each = iter(versions)
         number = 0
-        while group := [(version.hash, _line(version)) for version in islice(each, GROUP_OBJECTS)]:
+        while group := [(e.hash, encode_json(dict(e.pinned))) for e in islice(each, GROUP_OBJECTS)]:
             if number == 0 and len(group) == 1:
                 self._put_page(f"{folder}object/{group[0][0]}/{load.run}.jsonl", load, group)
                 return
@@ -69,10 +69,8 @@ class History:
             for found in group:
                 pages[found[0][:count] or "-"].append(found)
             names = [f"{folder}objects/{digits}/{load.run}-{number}.jsonl" for digits in pages]
-            loads = [load] * len(pages)
             with ThreadPoolExecutor(min(PARALLEL_WRITES, len(pages))) as pool:
-                for _ in pool.map(self._put_page, names, loads, pages.values()):
-                    pass
+                list(pool.map(self._put_page, names, repeat(load), pages.values()))
             number += 1
 
     def version_names(self, table: str, table_id: str, version: ObjectVersion) -> list[str]:
@@ -143,7 +141,10 @@ class History:
         def decode() -> LoadPage:
             first, *lines = data.splitlines()
             load = LoadRecord.from_json(json.loads(first))
-            return LoadPage(load, [_version(json.loads(line)) for line in lines])
+            versions = [ObjectVersion(dict(json.loads(line))) for line in lines]
+            # Of a damaged line, this raises LookupError here.
+            _ = [each.hash for each in versions]
+            return LoadPage(load, versions)
 
         return decode_object(self._store.uri(name), decode, "delete it if nobody needs it")
 
@@ -154,21 +155,7 @@ def _folder(table: str, table_id: str) -> str:
 
 def _digits(objects: int) -> int:
     """Return the number of hash digits that divide this many objects into pages."""
-    digits = 0
-    while digits < _MOST_DIGITS and objects > _PAGE_OBJECTS * 16**digits:
-        digits += 1
-    return digits
-
-
-def _line(version: ObjectVersion) -> bytes:
-    return encode_json(dict(version.pinned))
-
-
-def _version(value: Any) -> ObjectVersion:
-    version = ObjectVersion(dict(value))
-    # Parse now, so that a damaged line raises its error here.
-    version.hash  # noqa: B018 - raises LookupError
-    return version
+    return sum(objects > _PAGE_OBJECTS * 16**digits for digits in range(_MOST_DIGITS))
 
 
 # Loads: what was asked of which object versions.

@@ -14,7 +14,7 @@ import tempfile
 from collections import Counter
 from collections.abc import Callable, Generator, Iterator
 from contextlib import ExitStack, closing
-from dataclasses import field, replace
+from dataclasses import field, fields, replace
 from functools import partial
 from itertools import chain, islice
 from pathlib import Path
@@ -98,11 +98,8 @@ class ReadCounts(MutableRecord):
 
     def add(self, other: ReadCounts) -> None:
         """Add the rows of a part."""
-        self.read += other.read
-        self.written += other.written
-        self.filtered += other.filtered
-        self.bytes += other.bytes
-        self.causes += other.causes
+        for each in fields(self):
+            setattr(self, each.name, getattr(self, each.name) + getattr(other, each.name))
 
     def add_batch(
         self, batch: RowBatch, reject: Callable[[int, Defect], object] = lambda _row, _defect: None

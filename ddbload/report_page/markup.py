@@ -39,7 +39,9 @@ def element(tag: str, *content: Content, **attributes: str | float | None) -> Ma
     parts = [f"<{tag}"]
     for given, value in attributes.items():
         if value is not None:
-            parts.append(_attribute(given.rstrip("_").replace("_", "-"), value))
+            name = given.rstrip("_").replace("_", "-")
+            text = value if isinstance(value, str) else number(value)
+            parts.append(f' {name}="{_escaped(text)}"')
     parts.append(">")
     if tag != "meta":
         parts += [_html_of(content), f"</{tag}>"]
@@ -155,11 +157,6 @@ def duration_text(seconds: float) -> str:
         return f"{minutes} min {rest} s"
     hours, minutes = divmod(minutes, 60)
     return f"{hours} h {minutes} min" if hours < 48 else f"{hours // 24} days {hours % 24} h"
-
-
-def _attribute(name: str, value: str | float) -> str:
-    text = value if isinstance(value, str) else number(value)
-    return f' {name}="{_escaped(text)}"'
 
 
 def _html_of(content: Content) -> str:

@@ -36,8 +36,7 @@ from ddbload.report_page.reject_causes import RejectTally
 from ddbload.report_page.timeline import LIMIT_SECONDS, Timeline, make_timeline
 
 PAGE_SECONDS = 60.0
-"""Seconds that must be left to write `report.html`: for drawing it, and two attempts."""
-PAGE_ATTEMPTS = 2
+"""Seconds that must be left to write `report.html`: for drawing it, and some attempts."""
 MAX_MESSAGE = 2000
 """Maximum characters of an error message on the page."""
 MAX_FAILURES_SHOWN = 50
@@ -102,7 +101,7 @@ def put_page(
         if context.clock() + PAGE_SECONDS < context.deadline:
             control = ledger.find_control()
             facts = RunFacts(report, record, context.now(), control, found.chains, tally)
-            ledger.put_page(draw_page(facts), report, attempts=PAGE_ATTEMPTS)
+            ledger.put_page(draw_page(facts), report)
     except Exception as error:  # noqa: BLE001 - nothing about the page may fail a run
         failure = (
             error if isinstance(error, DdbloadError) else unexpected(error, "drawing the page")

@@ -47,7 +47,11 @@ class RejectTally:
         self._groups: dict[tuple[str, str | None], RejectGroup] = {}
         self._bytes_left = MAX_BYTES
         self._known_columns = record.public_names
-        self._kept = _structure(record)
+        # Characters that separate a row's cells, which masking keeps.
+        self._kept, source = _JSON_PUNCTUATION, record.payload.source
+        if source.kind.has_columns:
+            marks = f"{source.delimiter}{source.quote or ''}"
+            self._kept = "".join(each for each in marks if not each.isalnum())
 
     @property
     def groups(self) -> list[RejectGroup]:
@@ -102,12 +106,3 @@ def mask(text: str, kept: str) -> str:
         each if each in kept else "x" if each.isalpha() else "9" if each.isdecimal() else "·"
         for each in text
     )
-
-
-def _structure(record: RunRecord) -> str:
-    """Return the characters that separate a row's cells, which masking keeps."""
-    source = record.payload.source
-    if not source.kind.has_columns:
-        return _JSON_PUNCTUATION
-    marks = (source.delimiter, source.quote or "")
-    return "".join(each for mark in marks for each in mark if not each.isalnum())

@@ -140,11 +140,6 @@ class DelimitedBoundaries(RowBoundaries):
     def spans(self, data: bytes) -> list[tuple[int, int]]:
         spans = list(pairwise([0, *self.all(data)]))
         comment = self._grammar.comment
-        if not _contains(data, comment):
-            comment = None
-            if b"\n\n" not in data and b"\r" not in data and not data.startswith(b"\n"):
-                # There are no empty lines.
-                return spans
         return [
             (start, end)
             for start, end in spans

@@ -16,6 +16,7 @@ from ddbload.contracts.control import (
     UNSEEN_SECONDS,
     Control,
     NewLimits,
+    SeenWorker,
     silence_limit,
 )
 from ddbload.contracts.options import parse_percent
@@ -34,7 +35,6 @@ from ddbload.errors import (
     SourceNotFound,
 )
 from ddbload.ledger.ledger import Ledger
-from ddbload.ledger.run_objects import SeenWorker
 from ddbload.records import Record
 from ddbload.runs.local_runs import live_heartbeat
 from ddbload.runs.run_location import Deployed, RunLocation

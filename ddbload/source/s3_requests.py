@@ -10,7 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, suppress
 from dataclasses import replace
 from itertools import groupby
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING
 
 from ddbload.aws.failures import AwsFailure, FailureKind, failure_of_s3_response, redirected_region
 from ddbload.aws.http_client.event_loop import RequestLost
@@ -42,9 +42,6 @@ class S3Request(ABC):
     """GET request, or a sequence of them, for one object or listing page."""
 
     __slots__ = ("failures", "generation")
-
-    peek: ClassVar[Any] = None
-    """Function that searches a partial response; it returns None until it finds its value."""
 
     def __init__(self) -> None:
         self.failures = 0
@@ -86,12 +83,12 @@ class S3RequestLoop:
     def send(self, request: S3Request) -> None:
         """Sign and send a request."""
         data, request.generation = request.request(self._signer)
-        self._loop.send(request, data, request.peek)
+        self._loop.send(request, data)
 
-    def wait(self) -> tuple[list[tuple[S3Request, Any]], list[tuple[S3Request, Response]]]:
-        """Wait for responses; return values found by `peek`, and successful complete responses.
+    def wait(self) -> list[tuple[S3Request, Response]]:
+        """Wait for responses, and return the successful ones, if any.
 
-        Both lists may be empty. Raises the named error of a request that failed permanently.
+        Raises the named error of a request that failed permanently.
         """
         loop, waiting = self._loop, self._waiting
         pause = S3_POLL_SECONDS
@@ -107,7 +104,7 @@ class S3RequestLoop:
                 self._on_lost(request, outcome)
             elif self._is_success(request, outcome):
                 responses.append((request, outcome))
-        return loop.peeked(), responses
+        return responses
 
     def retry(self, request: S3Request, failure: AwsFailure) -> None:
         """Retry a failed request after a back-off, or raise its named error."""
@@ -236,45 +233,37 @@ class _RangeRequest(S3Request):
 
 
 def _read_by_event_loop(
-    ranges: Iterator[ObjectRange],
-    signer: S3Signer,
-    concurrency: int,
-    retry_policy: RetryPolicy,
+    ranges: Iterator[ObjectRange], loop: S3RequestLoop, most_ahead: int
 ) -> Generator[bytes]:
-    loop = S3RequestLoop(signer, concurrency, retry_policy)
     ahead: deque[_RangeRequest] = deque()
     bytes_ahead = 0
-    try:
-        following = next(ranges, None)
-        while following is not None or ahead:
-            while following is not None and loop.free():
-                request = _RangeRequest(following)
-                is_room = bytes_ahead + request.size <= BYTES_AHEAD
-                if ahead and not (is_room and len(ahead) < concurrency * OBJECTS_AHEAD):
-                    break
-                ahead.append(request)
-                bytes_ahead += request.size
-                if not request.is_done:
-                    loop.send(request)
-                following = next(ranges, None)
-            if ahead[0].is_done:
-                request = ahead.popleft()
-                bytes_ahead -= request.size
-                # Yield one object at a time, so that new requests are sent as soon as memory is
-                # free.
-                yield request.data
+    following = next(ranges, None)
+    while following is not None or ahead:
+        while following is not None and loop.free():
+            request = _RangeRequest(following)
+            is_room = bytes_ahead + request.size <= BYTES_AHEAD
+            if ahead and not (is_room and len(ahead) < most_ahead):
+                break
+            ahead.append(request)
+            bytes_ahead += request.size
+            if not request.is_done:
+                loop.send(request)
+            following = next(ranges, None)
+        if ahead[0].is_done:
+            request = ahead.popleft()
+            bytes_ahead -= request.size
+            # Yield one object at a time, so that new requests are sent as soon as memory is free.
+            yield request.data
+            continue
+        for answered, response in loop.wait():
+            assert isinstance(answered, _RangeRequest)  # noqa: S101 - for type checkers
+            try:
+                answered.add(response)
+            except BrokenRead as error:
+                loop.retry(answered, failure_of_content(error))
                 continue
-            for answered, response in loop.wait()[1]:
-                assert isinstance(answered, _RangeRequest)  # noqa: S101 - for type checkers
-                try:
-                    answered.add(response)
-                except BrokenRead as error:
-                    loop.retry(answered, failure_of_content(error))
-                    continue
-                if not answered.is_done:
-                    loop.send(answered)
-    finally:
-        loop.close()
+            if not answered.is_done:
+                loop.send(answered)
 
 
 def read_ranges(
@@ -300,11 +289,10 @@ def read_ranges(
     for bucket, group in groupby(ranges, key=lambda each: str(each.pinned["bucket"])):
         signer = None if signers is None else signers(bucket)
         if signer is None:
-            found = _read_by_threads(group, client, concurrency, retry_policy)
+            yield from _read_by_threads(group, client, concurrency, retry_policy)
         else:
-            found = _read_by_event_loop(group, signer, concurrency, retry_policy)
-        with closing(found):
-            yield from found
+            with closing(S3RequestLoop(signer, concurrency, retry_policy)) as loop:
+                yield from _read_by_event_loop(group, loop, concurrency * OBJECTS_AHEAD)
 
 
 def pinned_version(bucket: str, key: str, etag: str, size: int) -> Pinned:

@@ -13,6 +13,7 @@ from pathlib import Path
 
 from ddbload.aws.table_description import require_same_table
 from ddbload.context import Context
+from ddbload.contracts.control import SeenWorker
 from ddbload.contracts.payload import Payload, check_run_id
 from ddbload.contracts.results import (
     CANCELLED,
@@ -30,7 +31,7 @@ from ddbload.contracts.states import ReportCursor, ReportTask, RunRequest
 from ddbload.errors import Cancelled, DdbloadError, InvalidPayload, RunNotFound, is_resumable
 from ddbload.ledger.counted_chunks import CountedChunks, SegmentSums, reconcile
 from ddbload.ledger.ledger import Ledger
-from ddbload.ledger.run_objects import LastReport, SeenWorker
+from ddbload.ledger.run_objects import LastReport
 from ddbload.ledger.run_state import (
     ALIVE,
     Ending,

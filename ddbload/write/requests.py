@@ -159,10 +159,9 @@ class WriteRequests:
         self._identical = identical
         self._row_dependent = _QUOTES_VALUES if same_types else (*_QUOTES_VALUES, _ABOUT_TYPES)
         self._batch = None if writes is not None else mode.batch
-        self.order = RowOrder.FIRST_WINS if mode.inserts else RowOrder.LAST_WINS
+        by_batch = RowOrder.FIRST_WINS if mode.inserts else RowOrder.LAST_WINS
+        self.order = by_batch if writes is None else RowOrder.ALL
         """Order in which rows with equal keys are written."""
-        if writes is not None:
-            self.order = RowOrder.ALL
 
     @property
     def most_rows(self) -> int:
@@ -213,7 +212,14 @@ class WriteRequests:
                 self._endpoint.proven_condition = True
                 return self._false_condition(failure, items)
             if self._is_about_condition(failure):
-                return Fatal(refused_condition(failure))
+                # It quotes only the expression.
+                reason = failure.text.removeprefix(REFUSED_CONDITION)
+                refused = ConditionRefused(
+                    f"DynamoDB refuses the condition ('options.condition', --condition): {reason};"
+                    " nothing was written with it. Names that are reserved words or have other"
+                    " characters are written #name or #{a name}, and values {column}"
+                )
+                return Fatal(refused)
         return answer_for_failure(failure, self._table)
 
     def _batch_written(self, response: Any, items: SentItems) -> Answer:
@@ -311,16 +317,6 @@ class WriteRequests:
             and failure.text.startswith((REFUSED_CONDITION, _KEY_PATH))
             and not any(part in failure.text for part in self._row_dependent)
         )
-
-
-def refused_condition(failure: AwsFailure) -> ConditionRefused:
-    """Return the error for a condition that DynamoDB refuses. It quotes only the expression."""
-    reason = failure.text.removeprefix(REFUSED_CONDITION)
-    return ConditionRefused(
-        f"DynamoDB refuses the condition ('options.condition', --condition): {reason};"
-        " nothing was written with it. Names that are reserved words or have other characters are"
-        " written #name or #{a name}, and values {column}"
-    )
 
 
 def _holds_position(value: object) -> bool:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-from collections import Counter
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -226,29 +225,6 @@ def test_list_objects_repeats_a_page_after_a_transient_fault(bucket, clients, fa
     bucket.decide = once(fault)
     bucket.page = 2
     assert keys(clients, requests=requests) == sorted(OBJECTS)
-
-
-def test_list_objects_requests_the_next_page_before_this_one_is_whole(bucket, clients):
-    bucket.page = 5
-    pages = -(-len(OBJECTS) // bucket.page)
-    bucket.faults.extend(["trickle"] * (pages - 1))
-    assert keys(clients, requests=1) == sorted(OBJECTS)
-    assert bucket.waited_in_vain == 0
-    assert len(bucket.targets) == pages
-
-
-def test_list_objects_repeats_a_lost_page_once(bucket, clients):
-    """The repeated page has the same token, which must not be requested again."""
-    bucket.page = 2
-    times = iter(["trickle_and_reset", "trickle_slowly"])
-
-    def first_page(target: str) -> str | None:
-        return None if "token" in target or "after" in target else next(times)
-
-    bucket.decide = first_page
-    assert keys(clients, requests=3) == sorted(OBJECTS)
-    asked = Counter(target for target, _ in bucket.targets)
-    assert sorted(asked.values())[-2:] == [1, 2]
 
 
 def test_list_objects_agrees_with_botocore(bucket, clients):

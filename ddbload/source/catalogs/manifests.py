@@ -32,17 +32,6 @@ from ddbload.source.decoding.decoded_source import ByteSource, DecodedSource
 S3_SCHEME = "s3://"
 
 
-def resolve_name(location: str, name: str) -> str:
-    """Resolve a name in the file at `location`, relative to that file's folder unless absolute."""
-    if name.startswith("/"):
-        return name
-    folder = location[: location.rfind("/") + 1]
-    if not folder.startswith(S3_SCHEME):
-        return posixpath.normpath(folder + name)
-    # S3 does not normalise keys: `a//b` is another key than `a/b`.
-    return folder + name
-
-
 FORMS = (
     'a manifest is {"entries": [{"url": "s3://bucket/key"}, ...]}, a JSON list of names, or text'
     " with one name a line"
@@ -162,7 +151,12 @@ def _resolve(entry: ListedFile, number: int, location: str) -> ListedFile:
         return entry
     if location.startswith(S3_SCHEME) and name.startswith(("/", "./", "../")):
         raise BadManifest(f"{where} is a file of some machine; in S3, a manifest names objects")
-    return ListedFile(resolve_name(location, name), entry.optional, entry.size)
+    folder = location[: location.rfind("/") + 1]
+    if not name.startswith("/"):
+        # S3 does not normalise keys: `a//b` is another key than `a/b`.
+        is_remote, name = folder.startswith(S3_SCHEME), folder + name
+        name = name if is_remote else posixpath.normpath(name)
+    return ListedFile(name, entry.optional, entry.size)
 
 
 # Exports of tables.

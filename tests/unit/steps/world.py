@@ -83,9 +83,7 @@ class MemoryStore:
         self.hook("done", name, data)
         return new
 
-    def put_over(
-        self, name: str, data: bytes, version: str | None, *, attempts: int | None = None
-    ) -> bool:
+    def put_over(self, name: str, data: bytes, version: str | None) -> bool:
         self.hook("put_over", name, data)
         found = self.objects.get(name)
         if (None if found is None else f"of {found!r}") != version:
