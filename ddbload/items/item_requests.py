@@ -219,7 +219,7 @@ MAX_FORMS = 1000
 
 compact_json = JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 """Encoder without blanks. `json.dumps` with these arguments makes a new one in each call."""
-_REMOVAL = compact_json(REMOVAL)
+REMOVAL_JSON = compact_json(REMOVAL)
 
 
 def put_request(item: Attributes) -> str:
@@ -300,8 +300,8 @@ class RowJoiner(Joiner):
         """Make the body of the call that writes a row."""
         ((names, values),) = requests
         removed: tuple[int, ...] = ()
-        if _REMOVAL in values:
-            removed = tuple(place for place, text in enumerate(values) if text == _REMOVAL)
+        if REMOVAL_JSON in values:
+            removed = tuple(place for place, text in enumerate(values) if text == REMOVAL_JSON)
         form, pick = self._form(names, removed)
         body: str = form % pick(values)
         return body.encode("latin-1")

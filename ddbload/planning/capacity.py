@@ -18,8 +18,7 @@ from ddbload.contracts.run_record import KeyAttribute, Table
 from ddbload.dynamodb.limits import MAX_KEY_BYTES, PARTITION_WRITE_UNITS
 from ddbload.errors import TableNotFound
 from ddbload.planning.key_counts import HeavyHitters
-from ddbload.planning.survey import Survey
-from ddbload.reading.measure import TableIndex
+from ddbload.planning.survey import Survey, TableIndex
 from ddbload.records import Record
 
 CPU_SECONDS = 5

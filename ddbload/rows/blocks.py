@@ -160,7 +160,7 @@ BLOCK_BYTES = 1024 * 1024
 """Maximum bytes to read at a time."""
 
 
-RowValues = tuple[
+ReadValues = tuple[
     tuple[str, ...],
     tuple[str, ...],
     bool,
@@ -177,7 +177,7 @@ its type. The functions raise `UnicodeDecodeError`."""
 class RowBytes(bytes):
     """Whole rows, each with a line end, and their values."""
 
-    values: RowValues | None = None
+    values: ReadValues | None = None
     """Values of these and other rows; None once they are encoded."""
     part: slice
     """Slice of the values that these rows have."""

@@ -387,7 +387,8 @@ class OpenChunk:
 
         `cursor` is where the next invocation goes on.
         """
-        self._write_slices()
+        if self._unwritten:
+            self._write_slices()
         return ManifestPart(tuple(self.finished), cursor, padded)
 
     def _write_slices(self) -> None:
