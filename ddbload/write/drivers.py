@@ -12,7 +12,7 @@ import math
 import queue
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
@@ -219,13 +219,17 @@ class BotoTransport:
                 raise outcome
             failure = replace(failure, item=of_client(failure.item))
             return self._requests.failed(failure, rows, items)
-        return self._requests.accepted(of_client(outcome), rows, items)
+        if isinstance(outcome, Mapping) and outcome.get("UnprocessedItems"):
+            outcome = of_client(outcome)
+        return self._requests.accepted(outcome, rows, items)
 
     def _call(self, operation: str, body: bytes) -> Any:
         # Imported here: few runs send by botocore.
         from botocore import xform_name
 
-        parameters = to_client(json.loads(body))
+        parameters = json.loads(body)
+        if b'"B' in body:
+            parameters = to_client(parameters)
         return getattr(self._client, xform_name(operation))(**parameters)
 
 
