@@ -88,11 +88,6 @@ class WriteMode(Record):
         """Parameter of `operation` that holds the item or its key."""
         return "Item" if self.operation == "PutItem" else "Key"
 
-    @property
-    def as_in_source(self) -> bool:
-        """True if a row writes the attributes of the source, and no others."""
-        return not self.deletes and not self.keeps_position
-
     def written_text(self, written: int, uncertain: int = 0) -> str:
         """Return the count of written rows in words: `9 deleted`.
 

@@ -283,11 +283,6 @@ class ItemLayout(Record):
             origins.setdefault(attribute, template)
         return cls(tuple(columns), tuple(origins), tuple(origins.values()), null)
 
-    @property
-    def count(self) -> int:
-        """Number of columns in the file."""
-        return len(self.columns)
-
     def only(self, names: Sequence[str]) -> Self:
         """Return the layout of these attributes alone, in this order. Raises `ValueError`."""
         places = [self.attributes.index(name) for name in names]

@@ -150,8 +150,8 @@ class FieldEncoder:
         A defect names the file's column, or the attribute if it comes from no column.
         """
         layout = self._layout
-        if len(fields) != layout.count:
-            return field_count(len(fields), layout.count)
+        if len(fields) != len(layout.columns):
+            return field_count(len(fields), len(layout.columns))
         texts = layout.row(fields)
         if self._started is not None:
             texts = [*texts, position(self._started, byte)]

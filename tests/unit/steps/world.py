@@ -97,9 +97,6 @@ class MemoryStore:
         self.hook("names", prefix, b"")
         return sorted(name for name in self.objects if name.startswith(prefix))
 
-    def first_names(self, prefix: str, most: int) -> list[str]:
-        return self.names(prefix)[:most]
-
     def folders(self, prefix: str) -> list[str]:
         below = (name.removeprefix(prefix).partition("/") for name in self.names(prefix))
         return sorted({folder for folder, slash, _ in below if slash})
