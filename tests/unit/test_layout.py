@@ -12,7 +12,7 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 FOLDERS = ("bench", "ddbload", "infra", "lab", "lambdas", "localaws", "proof", "release")
-MOST_MODULES, MOST_CLASSES, MOST_CODE_LINES = 177, 468, 35_300
+MOST_MODULES, MOST_CLASSES, MOST_CODE_LINES = 175, 460, 35_100
 """Ceilings of ddbload: what is new takes the place of something."""
 MOST_LINES = 500
 
