@@ -157,7 +157,9 @@ def _size_without_numbers(text: str, numbers: list[str]) -> tuple[int, int]:
     empty_lists, empty_maps = text.count('{"L":[]'), text.count('{"M":{}')
     members = text.count('":{"') - maps + empty_maps
     size = len(text) - 8 * text.count('{"S":"') - 3 * members
-    size -= 12 * (text.count('{"BOOL":') + text.count('{"NULL":')) + text.count('{"BOOL":false')
+    # Members of maps may have names of types, but their values begin with a brace.
+    nulls, trues, falses = (text.count(f) for f in ('{"NULL":t', '{"BOOL":t', '{"BOOL":f'))
+    size -= 12 * (nulls + trues) + 13 * falses
     # A list or map takes three bytes, and one for each element in place of the commas.
     size -= 4 * (lists + maps) + empty_lists + empty_maps
     _, *parts = text.split('{"N":"')

@@ -21,6 +21,7 @@ TEXTS = st.one_of(
         ["a", "B 2", "größe", "日本", 'say "no"', "line\nend", "\t", "\x01", "x" * 1100]
     ),
     st.sampled_from(["\\", "{", ":{", '":{"', "}", '{"S":"', "[]", "false", "007", "1e5"]),
+    st.sampled_from(["BOOL", "NULL", "M", "L", "S", "N", "B", "SS"]),
 )
 NUMBERS = st.one_of(
     st.sampled_from(["0", "-0", "0.0", "10", "12e4", "2.5E-3", "100", "0.001", "-120.50", "1e125"]),
