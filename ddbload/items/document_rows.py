@@ -218,7 +218,8 @@ class JsonRows:
             else (
                 f'{{"PutRequest":{item}}}',
                 tuple(found[: self._key_count]),
-                len(item) - UNCOUNTED_MEMBER_BYTES * item.count('":{"'),
+                # The end of a text looks like a member, too, but for the backslash.
+                len(item) - UNCOUNTED_MEMBER_BYTES * (item.count('":{"') - item.count('\\":{"')),
             )
             for item, *found in zip(items, *checked, strict=True)
         ]

@@ -104,3 +104,17 @@ def test_values_give_what_their_lines_give(table: pa.Table, rules: DocumentRules
     # Values are read once, and a row by its line from then on.
     assert rows.values is None
     assert _results(rows, rules) == _results(lines, rules)
+
+
+def test_write_units_of_values_that_look_like_members() -> None:
+    table = pa.table({"id": ["a"], **{str(place): ['x":{'] for place in range(900)}})
+    buffer = io.BytesIO()
+    parquet.write_table(table, buffer)
+    (rows,) = ParquetLines(MemorySource(buffer.getvalue())).stream(0, None, 1 << 20)
+    keyed = Table("t", "id", (KeyAttribute("id", "S", 2048),))
+    encoder = DocumentEncoder(DocumentRules(table=keyed, typed=True, envelope=item_line))
+    _, encoded = encoder.read(Block(rows, Cursor(0, 1)))
+    item = encoder.build(bytes(rows), 0)
+    assert not isinstance(item, Defect)
+    assert encoded.units is not None
+    assert encoded.units[0] * 1024 >= item.size
