@@ -212,8 +212,12 @@ r"""Escaped byte, and a small letter after it: `\n` and `e` may begin the name o
 _WRITTEN = {"postgres": frozenset(b"\\nrtfv"), "mysql": frozenset(b"\\nrt0Z\t\n")}
 r"""Bytes that a program escapes. Both also read `\b`, which is hardly ever a backspace."""
 _RARE = b"fv0Z"
-_PATH = re.compile(rb"(?<![A-Za-z])[A-Za-z]:\\[^\\]|(?<![^\t\r\n])\\\\[^\\\t\r\n]+\\[^\\]")
-"""Paths of Windows whose backslashes are not escaped."""
+_LONE = re.compile(rb"(?<![^\t\r\n])\\[nrt](?![^\t\r\n])")
+"""Cells of a single escape, which may be names of delimiters."""
+_UNESCAPED = re.compile(
+    rb"(?<![A-Za-z])[A-Za-z]:\\[^\\]|(?<![^\t\r\n])\\\\[\w.-]+\\\w|\[\^?(?:\\[nrt])+\]"
+)
+r"""Paths of Windows, and patterns such as `[\r\n]`, whose backslashes are not escaped."""
 
 
 def dump_program(data: bytes, *, whole: bool) -> tuple[str, bool] | None:
@@ -230,9 +234,10 @@ def dump_program(data: bytes, *, whole: bool) -> tuple[str, bool] | None:
         return ("hive", True) if nulls and b"\\" not in others else None
     others, nulls = _NULL.subn(b"", complete)
     pairs = _ESCAPED.findall(others)
-    if not nulls or not (pairs or whole) or _PATH.search(others):
+    if not nulls or not (pairs or whole) or _UNESCAPED.search(others):
         return None
     words = sum((bool(letter) and byte.isalnum()) or byte in _RARE for byte, letter in pairs)
+    words += len(_LONE.findall(others))
     for program, written in _WRITTEN.items():
         if all(byte and byte[0] in written for byte, _ in pairs):
             return program, 2 * words <= len(pairs)

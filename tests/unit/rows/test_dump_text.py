@@ -31,12 +31,17 @@ def reading(text: str, **more: bool) -> Reading | None:
         ("2\tBo\tC:\\\\new\\\\table\n", "postgres"),
         ("2\tBo\t\\\\xDEADBEEF\n", "postgres"),
         ("2\tBo\tx\n\\.\n", "postgres"),
+        ("2\tBo\t\\\\section{One}\\nText\\n- a\n", "postgres"),
+        ("2\tBo\t\\\\item a\\\n\\\\item b\n", "mysql"),
         ("2\tBo\ttwo\\\nlines\n3\tCy\ta\\\tb\n", "mysql"),
         # Other text, of which some is escaped as by a program.
         ("2\tBo\tC:\\new\\table\n", None),
         ("2\tBo\tC:\\New\n", None),
         ("2\tBo\t\\\\host\\new\\tmp\n", None),
+        ("2\tBo\t\\\\host.local\\NEW\n", None),
         ("2\tBo\t\\beta\n", None),
+        ("2\tBo\t^[^\\r\\n]+$\n", None),
+        ("2\tBo\t[\\n\\t]\n", None),
         ("2\tBo\t\\d+\\n\n", None),
         ('2\tBo\t{"a": "x\\ny"}\n', None),
         ("2\tdir\\\tx\n", None),
@@ -53,7 +58,17 @@ def test_dialect_is_that_of_the_program(rows: str, dialect: str | None) -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ["line\\nend", "src\\new\\test", "\\nu", "a\\vb", "a\\0b", "x\\ty and C:\\\\a\\nb"]
+    "text",
+    [
+        "\\t",
+        "\\n\n3\tCy\t\\r",
+        "line\\nend",
+        "src\\new\\test",
+        "\\nu",
+        "a\\vb",
+        "a\\0b",
+        "x\\ty and C:\\\\a\\nb",
+    ],
 )
 def test_words_after_backslashes_are_asked_about(text: str) -> None:
     found = sniff((HEAD + f"2\tBo\t{text}\n").encode(), name="-", whole=True)
