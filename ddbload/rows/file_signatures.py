@@ -212,6 +212,8 @@ r"""Escaped byte, and a small letter after it: `\n` and `e` may begin the name o
 _WRITTEN = {"postgres": frozenset(b"\\nrtfv"), "mysql": frozenset(b"\\nrt0Z\t\n")}
 r"""Bytes that a program escapes. Both also read `\b`, which is hardly ever a backspace."""
 _RARE = b"fv0Z"
+_ENOUGH_ESCAPES = 8
+"""Escapes in the beginning of a file that show that the rest of it is escaped, too."""
 _LONE = re.compile(rb"(?<![^\t\r\n])\\[nrt](?![^\t\r\n])")
 """Cells of a single escape, which may be names of delimiters."""
 _UNESCAPED = re.compile(
@@ -224,7 +226,8 @@ def dump_program(data: bytes, *, whole: bool) -> tuple[str, bool] | None:
     """Return the program that wrote a dump, and whether that is certain; None for other text.
 
     `data`: beginning of a file in UTF-8; `whole`: all of it. It is not certain if words may follow
-    backslashes. Without any escape but null, rows that were not seen may have other backslashes.
+    backslashes, or if few escapes were seen and rows that were not may have other backslashes.
+    Without any escape but null these decide.
     """
     if b"\\" not in data or b'"' in data:
         return None
@@ -240,7 +243,7 @@ def dump_program(data: bytes, *, whole: bool) -> tuple[str, bool] | None:
     words += len(_LONE.findall(others))
     for program, written in _WRITTEN.items():
         if all(byte and byte[0] in written for byte, _ in pairs):
-            return program, 2 * words <= len(pairs)
+            return program, 2 * words <= len(pairs) and (whole or len(pairs) >= _ENOUGH_ESCAPES)
     return None
 
 

@@ -86,7 +86,8 @@ def test_words_after_backslashes_are_asked_about(text: str) -> None:
         (b"a\t\\N\n", True, ("postgres", True)),
         # Rows that were not seen may have backslashes of their own.
         (b"a\t\\N\n", False, None),
-        (b"a\t\\N\nb\tx\\n-\nc\\", False, ("postgres", True)),
+        (b"a\t\\N\nb\tx\\n-\nc\\", False, ("postgres", False)),
+        (b"a\t\\N\n" + 8 * b"b\tx\\n-\n" + b"c\\", False, ("postgres", True)),
         (b"a\x01\\N\nb\x01c\td\n", False, ("hive", True)),
         (b"a\x01\\N\nb\x01c\\nd\n", True, None),
         (b"a\x01b\n", True, None),
