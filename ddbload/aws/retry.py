@@ -90,7 +90,7 @@ def call_with_retries(
 
 
 class _AbsentError(Exception):
-    """What was asked for does not exist."""
+    """Raised if the object of a call does not exist."""
 
 
 def find_with_retries(

@@ -38,10 +38,6 @@ from ddbload.records import Record
 from ddbload.rows.blocks import Defect, field_count
 from ddbload.rows.columns import from_octets, to_octets
 
-SIMPLE_TYPES = frozenset({"S", "N", "BOOL"})
-"""Types whose values take about as many bytes in a request as their text does."""
-
-
 NO_NEEDS = RowWrites(PUT, "", ())
 """Rules of rows that need nothing but their keys."""
 

@@ -24,6 +24,7 @@ class TypedValue(tuple[Any, ...]):
 
 
 def left_to_builder() -> BadValue:
+    """Return the error for a value or row that `DocumentBuilder` is to judge."""
     return BadValue(BAD_ATTRIBUTE, "left to the builder")
 
 
@@ -42,12 +43,14 @@ def untyped(value: Json, *, keeps_nulls: bool) -> Any:
 
 
 def typed(value: Any) -> Json:
+    """Return a value other than null that `untyped` returned as DynamoDB JSON again."""
     if isinstance(value, TypedValue | Composed):
         return value if isinstance(value, str) else tuple(value)
     return (("S", value) if isinstance(value, str) else ("N", value.decode()),)
 
 
 def typed_json(value: TypedValue) -> str:
+    """Return the checked JSON of a value. Raises `BadValue`."""
     return compact_json(check_value(plain(tuple(value))))
 
 

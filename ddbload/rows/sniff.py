@@ -128,21 +128,25 @@ def sniff(
     if dump is not None:
         shown = tuple(each[3].readings[0] if each[3] else each[0] for each in (dump, judged))
         judged = (*judged[:3], Doubt(_OF_DUMP, shown, has_best=False))
+    return replace(_guessed(judged), warnings=tuple(_odd_rows(sample, judged, skipped)))
+
+
+def _odd_rows(sample: TextSample, judged: Judged, skipped: int) -> Iterator[str]:
+    """Return the warnings of rows that a reading without doubt takes for data; see `odd_rows`."""
     reading, _, _, doubt = judged
     table = sample.table(reading.delimiter, Marks(reading.quote, reading.escape, reading.comment))
     if doubt or table is None or not reading.header:
-        return _guessed(judged)
+        return iter(())
     first = sum(line <= reading.skip_lines for line in table.lines) if reading.skip_lines else 0
     apart: list[int] = []
     if reading.width == 1 and b"" in sample.lines:
         lines = enumerate(table.lines[first:])
         apart = [n for n, line in lines if n and not sample.lines[line - 2]]
-    odd = odd_rows(
+    return odd_rows(
         *(table.rows[first:], lambda n: skipped + table.line(first + n)),
         apart=apart,
         whole=table.whole,
     )
-    return replace(_guessed(judged), warnings=tuple(odd))
 
 
 def _guessed(judged: Judged) -> GuessedFormat:

@@ -360,13 +360,18 @@ def dumped(rows: Rows, escapes: dict[str, str], delimiter: str = "\t") -> str:
     return text([[c.translate(marks) or "\\N" for c in row] for row in rows], delimiter)
 
 
+def dump_with_notes(rows: Rows, notes: list[str], escapes: dict[str, str], file_name: str):
+    """Make a dump with a header; the third column has the notes in turn."""
+    names = ["id", "town", "note"]
+    rows = [[*row[:2], notes[n % len(notes)]] for n, row in enumerate(rows)]
+    return held(names, rows, text([names], "\t") + dumped(rows, escapes), file_name=file_name)
+
+
 @trait
 def dump_of_postgres(rng, names, rows, d):
     notes = ["", "one\n\nTwo", "C:\\new\\table", "a\t-", "plain"]
-    rows = [[*row[:2], notes[n % 5]] for n, row in enumerate(rows)]
     escapes = {"\\": "\\\\", "\n": "\\n", "\t": "\\t"}
-    lines = text([["id", "town", "note"]], "\t") + dumped(rows, escapes)
-    return held(["id", "town", "note"], rows, lines, file_name="data.tsv")
+    return dump_with_notes(rows, notes, escapes, "data.tsv")
 
 
 @trait
@@ -379,10 +384,8 @@ def dump_of_postgres_with_words_after_escapes(rng, names, rows, d):
 @trait
 def dump_of_mysql(rng, names, rows, d):
     notes = ["", "one\ntwo", "C:\\new\\table", "a\tb", "plain"]
-    rows = [[*row[:2], notes[n % 5]] for n, row in enumerate(rows)]
     escapes = {"\\": "\\\\", "\n": "\\\n", "\t": "\\\t"}
-    lines = text([["id", "town", "note"]], "\t") + dumped(rows, escapes)
-    return held(["id", "town", "note"], rows, lines, file_name="data.txt")
+    return dump_with_notes(rows, notes, escapes, "data.txt")
 
 
 @trait
