@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 import ssl
 import zlib
@@ -12,6 +11,7 @@ from enum import Enum
 from typing import TYPE_CHECKING, Any
 from xml.sax.saxutils import unescape
 
+from ddbload.contracts.messages import json_object
 from ddbload.errors import (
     AccessDenied,
     AwsConfiguration,
@@ -241,12 +241,7 @@ def failure_of_response(response: Response) -> AwsFailure | None:
         return AwsFailure(FailureKind.UNSURE, "ChecksumMismatch", DAMAGED, status, request_id)
     if status == 200:
         return None
-    try:
-        answer = json.loads(response.body)
-    except (ValueError, RecursionError):
-        answer = None
-    if not isinstance(answer, dict):
-        answer = {}
+    answer = json_object(response.body) or {}
     kind = answer.get("__type")
     # For example "com.amazonaws.dynamodb.v20120810#ThrottlingException", maybe with ":http://…".
     code = kind.partition(":")[0].rpartition("#")[2] if isinstance(kind, str) else ""

@@ -70,17 +70,7 @@ class JsonObjectReader:
     def _described(self, unknown: str) -> str:
         """Return the path of an unknown field, with the field that was likely meant."""
         near = nearest_name(unknown, sorted(self._read))
-        meant = "" if near is None else f" (did you mean {near!r}?)"
-        return f"{self.path(unknown)!r}{meant}"
-
-    def _missing(self, name: str) -> InvalidPayload:
-        """Make the error of a missing field; it names one that was likely meant for it."""
-        others = (str(each) for each in self._value if each not in self._read)
-        near = nearest_name(name, sorted(others))
-        meant = (
-            "" if near is None else f"; there is {self.path(near)!r}: names are compared exactly"
-        )
-        return InvalidPayload(f"{self.path(name)!r} is missing{meant}")
+        return f"{self.path(unknown)!r}{f' (did you mean {near!r}?)' if near else ''}"
 
     def path(self, name: str) -> str:
         """Return the full path of a field, for error messages."""
@@ -95,11 +85,21 @@ class JsonObjectReader:
         self._read.add(name)
         return self._value.get(name, default)
 
-    def required(self, name: str, default: object = None) -> Any:
-        """Return the value of a field, or the default; raise `InvalidPayload` if both are null."""
+    def required(
+        self, name: str, default: object = None, kind: type = object, wanted: str = ""
+    ) -> Any:
+        """Return the value of a field, or the default; raise `InvalidPayload` if both are null.
+
+        It also refuses a value of another `kind`, as not `wanted`.
+        """
         value = self._given(name, default)
         if value is None:
-            raise self._missing(name)
+            others = sorted(str(each) for each in self._value if each not in self._read)
+            near = nearest_name(name, others)
+            there = f"; there is {self.path(near or '')!r}: names are compared exactly"
+            raise InvalidPayload(f"{self.path(name)!r} is missing{there if near else ''}")
+        if not isinstance(value, kind):
+            raise self.wrong(name, value, wanted)
         return value
 
     def _given(self, name: str, default: object) -> Any:
@@ -175,17 +175,11 @@ class JsonObjectReader:
 
     def mapping(self, name: str, default: dict[str, Any] | None = None) -> dict[str, Any]:
         """Read an object whose fields are not checked."""
-        value = self.required(name, default)
-        if not isinstance(value, Mapping):
-            raise self.wrong(name, value, "an object")
-        return dict(value)
+        return dict(self.required(name, default, Mapping, "an object"))
 
     def items(self, name: str) -> list[Any]:
         """Read a list whose members are not checked."""
-        value = self.required(name)
-        if not isinstance(value, list):
-            raise self.wrong(name, value, "a list")
-        return value
+        return list(self.required(name, None, list, "a list"))
 
     def wrong(self, name: str, value: object, wanted: str) -> InvalidPayload:
         """Make the error for a value that the field does not allow."""
@@ -480,6 +474,15 @@ def declared(kind: Any) -> tuple[Option, ...]:
 def encode_json(value: object) -> bytes:
     """Encode a value as compact JSON."""
     return json.dumps(value, separators=(",", ":")).encode()
+
+
+def json_object(data: str | bytes) -> dict[str, Any] | None:
+    """Parse a JSON object; None if the data are something else."""
+    try:
+        value = json.loads(data)
+    except (ValueError, RecursionError):
+        return None
+    return value if isinstance(value, dict) else None
 
 
 def decode_json(uri: str, data: bytes, decode: Callable[[Any], T], advice: str) -> T:

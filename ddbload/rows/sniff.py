@@ -16,7 +16,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from ddbload.contracts.column_mapping import Dialect
+from ddbload.contracts.column_mapping import Dialect, shown
 from ddbload.contracts.source import CSV, DUMPS, JSON, PARQUET, TSV
 from ddbload.rows.file_signatures import BYTE_ORDER_MARK, PARQUET_SIGNATURE, dump_program
 from ddbload.rows.header_evidence import COMMENTS, header_evidence, is_units_row, odd_rows
@@ -120,7 +120,7 @@ def sniff(
         return _guessed(dump)
     judge = Judge(sample, preferred=preferred, wanted=keys, header=header, count=count)
     judged = judge.judge()
-    if usual is not None and usual[1] is None and not judge.holds_wanted:
+    if usual is not None and usual[1] is None and not judge.wanted:
         # Named `.json` but not JSON: read it as JSON, so that each row is rejected with its reason.
         return GuessedFormat(
             usual[0], None, 0.5, f"its name says {usual[0]}, and its content does not"
@@ -201,15 +201,10 @@ class Judge:
         """
         self._data, self._sample = sample.data, sample
         self._preferred, self._header, self._count = preferred, header, count
-        self._wanted = wanted
+        self.wanted = wanted
         others = COMMON_DELIMITERS if sample.dialect.program is None else ()
         possible = dict.fromkeys((preferred, *others))
         self._tables = [table for each in possible if (table := sample.table(each)) is not None]
-
-    @property
-    def holds_wanted(self) -> bool:
-        """True if the header has the wanted columns; valid after `judge`."""
-        return bool(self._wanted)
 
     def judge(self) -> Judged:
         """Judge the readings."""
@@ -217,9 +212,9 @@ class Judge:
         if not tables:
             usual = Reading(self._preferred, *self._sample.marks, header=self._header)
             return usual, 0.0, "no delimiter makes rows of it", None
-        wanted = self._wanted if self._holds(tables[0]) else frozenset()
-        lacks_keys = wanted != self._wanted
-        self._wanted = wanted
+        wanted = self.wanted if self._holds(tables[0]) else frozenset()
+        lacks_keys = wanted != self.wanted
+        self.wanted = wanted
         plain, table = max(
             ((self._plain(each), each) for each in tables), key=lambda pair: pair[0].score
         )
@@ -258,7 +253,7 @@ class Judge:
         # A part of a mark that fits would leave its other characters in the cells.
         parts = set("".join(marks))
         able = [each for each in (*self._tables, *fitting) if each.delimiter not in parts]
-        weak = [self._sample.table(each) for each in WEAK_DELIMITERS if self._wanted]
+        weak = [self._sample.table(each) for each in WEAK_DELIMITERS if self.wanted]
         fitting_weak = [table for table in weak if table is not None and table.fits]
         for tables in (able, fitting_weak):
             if having := [each for each in tables if self._holds(each)]:
@@ -281,7 +276,7 @@ class Judge:
         return self._count in (table.columns, table.width, table.width - is_ended)
 
     def _holds(self, table: SampleTable) -> bool:
-        return bool(self._wanted) and self._wanted <= set(table.header)
+        return bool(self.wanted) and self.wanted <= set(table.header)
 
     def _rare(self) -> Iterator[str]:
         """Yield rare delimiters, and marks of several characters, found in the first line.
@@ -322,7 +317,7 @@ class Judge:
         }
         for factor, holds in factors.items():
             score *= factor if holds else 1.0
-        if evidence is not None and not self._wanted:
+        if evidence is not None and not self.wanted:
             score *= head_factor(evidence)
             score *= 0.6 if rows and is_units_row(rows[0], rows[1:]) else 1.0
         return Candidate(reading, score, "")
@@ -355,7 +350,7 @@ class Judge:
         if EXCEL_LINE.match(self._data) and self._header:
             yield from readings.below_excel_line()
             return
-        is_single = self._header and usual.columns == 1 and not self._wanted
+        is_single = self._header and usual.columns == 1 and not self.wanted
         weak = WEAK_DELIMITERS if is_single else ()
         able = [table.delimiter for table in self._tables]
         for marks in self._marks():
@@ -433,16 +428,14 @@ class Judge:
         share = round(agreeing / count, 2) if count else 0.0
         columns = "1 column" if chosen.columns == 1 else f"{chosen.columns} columns"
         why = f"{agreeing} of {count} rows at its start have {columns}"
-        if self._wanted and len(tables) == 1:
-            return share, f"under it alone the header has {_shown(self._wanted)}; {why}"
+        if self.wanted and len(tables) == 1:
+            return (
+                share,
+                f"under it alone the header has {' and '.join(map(shown, sorted(self.wanted)))}; {why}",
+            )
         # With rivals, or without rows to compare, several answers may be right.
         has_rivals = any(table.fits for table in tables if table is not chosen)
         is_unsure = has_rivals or count < 2 or chosen.columns == 1
         if lacks_keys:
             return min(share, 0.3), "under no delimiter does the header have the key columns"
         return min(share, 0.5 if is_unsure else 0.9), why
-
-
-def _shown(names: Collection[str]) -> str:
-    shown = [repr(name if len(name) <= 60 else name[:57] + "...") for name in sorted(names)]
-    return " and ".join(shown)

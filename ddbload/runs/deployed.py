@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import heapq
-import json
 import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
@@ -12,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from ddbload.aws.failures import AwsFailure
 from ddbload.aws.retry import ATTEMPTS, RetryPolicy, find_with_retries
 from ddbload.context import Context
+from ddbload.contracts.messages import json_object
 from ddbload.contracts.results import Report
 from ddbload.errors import StackNotFound
 from ddbload.ledger.run_state import Ending, judge_attempt
@@ -166,7 +166,7 @@ class RunLogs:
         for page in self._pages(group, since):
             for each in page.get("events", ()):
                 message = each.get("message", "").rstrip("\n")
-                fields = _json_object(message)
+                fields = json_object(message)
                 if self._is_of_run(message, fields):
                     yield LogEvent(
                         *(str(each.get("eventId", "")), each["timestamp"] / 1000, function),
@@ -215,11 +215,3 @@ class RunLogs:
             self._requests.update(_REQUEST.findall(message))
             return True
         return any(request in self._requests for request in _REQUEST.findall(message))
-
-
-def _json_object(message: str) -> dict[str, Any] | None:
-    try:
-        value = json.loads(message)
-    except (ValueError, RecursionError):
-        return None
-    return value if isinstance(value, dict) else None

@@ -11,7 +11,7 @@ from typing import IO, Any
 
 from ddbload.context import Context
 from ddbload.contracts.column_mapping import HMAC_KEY, Dialect, key_fingerprint
-from ddbload.contracts.messages import Message, decode_json, encode_json
+from ddbload.contracts.messages import Message, decode_json, encode_json, json_object
 from ddbload.contracts.payload import EMPTY, NULL, OMIT, Payload
 from ddbload.contracts.results import DONE, Report
 from ddbload.contracts.run_record import Cursor, RunRecord
@@ -251,11 +251,8 @@ def _raws(lines: Iterable[bytes], name: str) -> Iterator[tuple[int, str, list[st
     for number, line in enumerate(lines, 1):
         if not line.strip():
             continue
-        try:
-            value = json.loads(line)
-        except (ValueError, RecursionError):
-            value = None
-        raw = value.get("raw") if isinstance(value, dict) else None
+        value = json_object(line) or {}
+        raw, columns = value.get("raw"), value.get("columns")
         if not isinstance(raw, str):
             raise BadRetryFile(
                 f"{name}, line {number}: not a reject, which is a JSON object with a string 'raw',"
@@ -267,7 +264,6 @@ def _raws(lines: Iterable[bytes], name: str) -> Iterator[tuple[int, str, list[st
             raise BadRetryFile(
                 f"{name}, line {number}: its 'raw' cannot be encoded in UTF-8"
             ) from None
-        columns = value.get("columns") if isinstance(value, dict) else None
         is_names = isinstance(columns, list) and all(isinstance(each, str) for each in columns)
         yield number, raw, columns if is_names else None, _place(value)
 

@@ -138,15 +138,17 @@ def first(*keys: int) -> dict[str, str]:
 @pytest.mark.parametrize("mode", ["insert", "last-wins", "delete"])
 @pytest.mark.parametrize("fault", FAULTS)
 def test_mode_writes_exactly_with_one_fault(server, world, mode, fault):
-    it = world(file(*range(ROWS)), mode)
+    # Mode last-wins sends each row by itself, and the first three requests have the faults.
+    rows = 15 if mode == "last-wins" else ROWS
+    it = world(file(*range(rows)), mode)
     # After two batches whose rows are there already, rows may go one by one.
     faults = (fault, fault) if mode == "insert" else (fault, None, fault)
     server.faults.add(FIRST_OPERATION[mode], *faults)
     report = it.run()
     assert report.status == status_for(report.rows)
     # In mode insert, a row that was written but whose response was lost must not count as skipped.
-    assert report.rows == RowCounts(read=ROWS, written=ROWS)
-    assert stored(it) == ({} if mode == "delete" else last(*range(ROWS)))
+    assert report.rows == RowCounts(read=rows, written=rows)
+    assert stored(it) == ({} if mode == "delete" else last(*range(rows)))
 
 
 @pytest.mark.parametrize("mode", MODES)

@@ -123,12 +123,9 @@ class Connection:
     def connect(self) -> bool:
         """Continue connecting; true once requests may be sent. Raises `ConnectionBroken`."""
         try:
-            if self._tls is None:
+            if not isinstance(self._sock, ssl.SSLSocket):
                 self._raise_error()
-                self.is_open = True
-            else:
-                if not isinstance(self._sock, ssl.SSLSocket):
-                    self._raise_error()
+                if self._tls is not None:
                     self._sock = self._tls.wrap_socket(
                         self._sock,
                         server_hostname=self._server_name,
@@ -136,17 +133,16 @@ class Connection:
                         # A connection that ends without TLS's close_notify may be cut short.
                         suppress_ragged_eofs=False,
                     )
-                self._send_wants_write = False
-                self._sock.do_handshake()
-                self.is_open = True
-        except ssl.SSLWantReadError:
             self._send_wants_write = False
+            if isinstance(self._sock, ssl.SSLSocket):
+                self._sock.do_handshake()
+            self.is_open = True
+        except ssl.SSLWantReadError:
+            pass
         except ssl.SSLWantWriteError:
             self._send_wants_write = True
         except (OSError, ValueError) as error:
             raise ConnectionBroken(_reason(error)) from None
-        else:
-            self._send_wants_write = False
         return self.is_open
 
     def send(self, request: bytes) -> None:

@@ -117,11 +117,12 @@ def test_prefix_may_have_archives_beside_files():
         ManyObjects(files={"0.csv": one, "1": archive({b: two})}).run()
 
 
-def test_listing_of_members_has_several_pages():
-    files = {f"{n}.csv": b"id,a\n%d,x\n" % n for n in range(1_200)}
-    world = World(archive(files), options={"chunk_bytes": 2_000})
+def test_listing_of_members_has_several_pages(monkeypatch):
+    monkeypatch.setattr("ddbload.ledger.object_listing.PAGE_OBJECTS", 50)
+    files = {f"{n}.csv": b"id,a\n%d,x\n" % n for n in range(60)}
+    world = World(archive(files), options={"chunk_bytes": 200})
     report = world.run()
-    assert report.rows.written == len(world.items) == 1_200
+    assert report.rows.written == len(world.items) == 60
     assert len(world.in_ledger("listing/")) == 2
 
 
