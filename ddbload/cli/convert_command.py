@@ -26,8 +26,7 @@ from ddbload.contracts.messages import is_text
 from ddbload.contracts.payload import Payload
 from ddbload.contracts.results import FAILED, SUCCEEDED, SUCCEEDED_WITH_REJECTS, Failure
 from ddbload.contracts.source import GZIP, UNCOMPRESSED, ZSTD
-from ddbload.convert.convert import OutputOptions, convert, open_sink, prepare_conversion
-from ddbload.convert.sinks import Sink
+from ddbload.convert.convert import OutputOptions, Sink, convert, open_sink, prepare_conversion
 from ddbload.errors import DdbloadError, InvalidUsage, RejectsNotKept
 from ddbload.ledger.ledger import temporary_ledger
 from ddbload.reading.parts import ReadCounts

@@ -64,12 +64,15 @@ class StackPlace(Record):
     def known_settings(self) -> Mapping[str, Any] | None:
         return None if self.deployed is None else self.deployed.settings
 
-    def describe(self) -> list[str]:
-        where = f"stack {self.stack} in account {self.account}, {self.region}"
+    @property
+    def where(self) -> str:
+        return f"stack {self.stack} in account {self.account}, {self.region}"
+
+    def describe(self) -> str:
         if self.deployed is None:
-            return [f"{where}: new, by ddbload {__version__}"]
+            return f"{self.where}: new, by ddbload {__version__}"
         by = self.deployed.version or "an earlier version"
-        return [f"{where}: deployed by ddbload {by}, to be updated by {__version__}"]
+        return f"{self.where}: deployed by ddbload {by}, to be updated by {__version__}"
 
     def to_json(self) -> dict[str, Any]:
         return {"stack": self.stack, "account": self.account, "region": self.region}
@@ -215,7 +218,7 @@ def deploy_command(
         known.check_app_settings(app, {**settings, "stack_name": place.stack})
         show = print_stdout if dry_run and not output.as_json else print_stderr
         show(
-            *place.describe(),
+            place.describe(),
             *known.describe_changes(place.known_settings, settings),
             *([] if settings.get("tables") else ["no table may be written: give --table"]),
         )
@@ -287,12 +290,8 @@ def _agree_to_deployment(place: StackPlace, cdk: Cdk, *, yes: bool) -> None:
         # Without bootstrapping, cdk would ask for confirmation, and its standard input is closed.
         drop = ("cdk-bootstrap", "Please confirm")
         print_stderr(*(line for line in shown if not any(each in line for each in drop)))
-    confirm(
-        f"stack {place.stack} in account {place.account}, {place.region} will be"
-        f" {'updated' if place.deployed else 'made'}",
-        "Deploy it?",
-        yes=yes,
-    )
+    what = "updated" if place.deployed else "made"
+    confirm(f"{place.where} will be {what}", "Deploy it?", yes=yes)
 
 
 def _show_event(line: str) -> None:
@@ -349,11 +348,7 @@ def destroy_command(
     )
     if running:
         tell(f"{running} runs are under way, and will end unfinished")
-    confirm(
-        f"stack {place.stack} in account {place.account}, {place.region} will be removed",
-        "Remove it?",
-        yes=yes,
-    )
+    confirm(f"{place.where} will be removed", "Remove it?", yes=yes)
     call_with_retries(
         lambda: client.delete_stack(StackName=place.stack), f"removing stack {place.stack}"
     )

@@ -126,7 +126,7 @@ def run_command(
     loads = read_job(Path(file), names)
     if plan and (verify or on_stack):
         raise InvalidUsage("--plan writes nothing: leave out --verify and --on-stack")
-    commands = _commands()
+    commands = options.all_commands(click.get_current_context())
     command = commands["plan" if plan else "start" if on_stack else "import"]
     jobs = [
         (each, [each.words(command), *([each.words(commands["verify"])] if verify else [])])
@@ -163,12 +163,6 @@ def run_command(
     if not output.as_json and not output.quiet:
         _draw(results)
     return worst
-
-
-def _commands() -> Mapping[str, click.Command]:
-    root = click.get_current_context().find_root().command
-    assert isinstance(root, click.Group), "the command is one of ddbload's"  # noqa: S101
-    return {name: root.commands[name] for name in _COMMANDS}
 
 
 def _check(load: Load, words: list[str], command: click.Command, *, is_alone: bool) -> None:
@@ -222,10 +216,11 @@ def read_job(path: Path, names: Sequence[str] = ()) -> list[Load]:
 
 
 def _loads(job: Mapping[str, Any], folder: Path) -> dict[str, Load]:
+    commands = options.all_commands(click.get_current_context())
     known = [
         each.name or ""
-        for command in _commands().values()
-        for each in command.params
+        for name in _COMMANDS
+        for each in commands[name].params
         if isinstance(each, click.Option) and each.name not in _OF_THE_JOB
     ]
     for name in job:

@@ -153,8 +153,7 @@ class GroupedCommand(click.Command):
             print_stderr(f"ddbload: warning: {warning}")
 
     def _all(self, ctx: click.Context) -> dict[str, click.Command]:
-        root = ctx.find_root().command
-        return {**(root.commands if isinstance(root, click.Group) else {}), self.name or "": self}
+        return {**all_commands(ctx), self.name or "": self}
 
     def _hint(self, ctx: click.Context, option: str) -> str | None:
         own = {
@@ -466,6 +465,12 @@ def parse_sample(text: str, counted: str, example: str) -> float:
             f"--sample {text!r}: write a number of {counted}, or a share such as {example}"
         )
     return sample
+
+
+def all_commands(ctx: click.Context) -> Mapping[str, click.Command]:
+    """Return ddbload's commands by their names; nothing where a command runs by itself."""
+    root = ctx.find_root().command
+    return root.commands if isinstance(root, click.Group) else {}
 
 
 def cores() -> int:

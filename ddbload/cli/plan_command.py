@@ -132,9 +132,8 @@ def import_command_line(plan: Mapping[str, Any], sources: Sequence[str], table: 
     rows read.
     """
     context = click.get_current_context()
-    group = context.find_root().command
-    assert isinstance(group, click.Group), "the command is one of ddbload's"  # noqa: S101
-    known = {each.name for each in group.commands["import"].params} - {*_TYPES, *_OF_THE_PLAN}
+    command = options.all_commands(context)["import"]
+    known = {each.name for each in command.params} - {*_TYPES, *_OF_THE_PLAN}
     words = ["ddbload", "import", *sources, table]
     for each in context.command.params:
         if isinstance(each, click.Option) and each.name in known and options.is_given(each.name):

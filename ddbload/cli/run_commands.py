@@ -13,7 +13,7 @@ from ddbload.cli.run_location import NamedRun, run_options
 from ddbload.cli.run_result import Result
 from ddbload.cli.run_setup import private_file
 from ddbload.cli.terminal import Output
-from ddbload.contracts.control import MAX_CONTROL_SECONDS, Control
+from ddbload.contracts.control import MAX_CONTROL_SECONDS, Control, NewLimits
 from ddbload.contracts.results import FAILED, Failure, Report
 from ddbload.contracts.run_record import amount_text
 from ddbload.errors import InvalidUsage, LedgerDamaged, OutputUnwritable, RunNotFound, visible
@@ -275,7 +275,7 @@ def limit_command(
     if max_wcu is None and max_cost is None:
         raise InvalidUsage("give a limit: --max-wcu or --max-cost, or both")
     run, there = named.run, named.find()
-    before, after = change_limits(run, there.context, max_wcu=max_wcu, max_cost=max_cost)
+    before, after = change_limits(run, there.context, NewLimits(max_wcu, max_cost))
     limits = {"max_wcu": after.max_wcu, "max_cost": after.max_cost}
     when = f"  workers that run now obey within {MAX_CONTROL_SECONDS + 1:.0f} seconds"
     if after.cancelled:

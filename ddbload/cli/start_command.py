@@ -29,7 +29,7 @@ from ddbload.runs.run_control import (
     start_run,
 )
 from ddbload.runs.run_import import new_run_id
-from ddbload.runs.run_location import Deployed, RunLocation, find_deployed
+from ddbload.runs.run_location import Deployed, find_deployed
 from ddbload.steps.report import finished_report
 
 
@@ -99,8 +99,10 @@ def start_command(
     except InvalidPayload as error:
         raise InvalidUsage(error.message) from None
     there = find_deployed(stack, aws)
-    if force:
-        run = _forced_run(run, there, output)
+    if force and finished_report(run, there.context) is not None:
+        again = new_run_id()
+        output.say(f"run {run} is done; it is loaded again as run {again}")
+        run = again
     payload["run"] = {"id": run, "once": once, "force": force}
     named = NamedRun(run, None, stack, aws)
     print_run(run, output, stack=there.stack.name)
@@ -122,15 +124,6 @@ def start_command(
         return show_result(done, output, named)
     output.step(f"stack {there.stack.name}: execution {arn}")
     return follow_run(named, arn, there, output, detach=detach)
-
-
-def _forced_run(run: str, there: Deployed, output: Output) -> str:
-    """Return the run id, or a new one if the run of this id is done."""
-    if finished_report(run, there.context) is None:
-        return run
-    again = new_run_id()
-    output.say(f"run {run} is done; it is loaded again as run {again}")
-    return again
 
 
 def follow_run(named: NamedRun, arn: str, there: Deployed, output: Output, *, detach: bool) -> int:
@@ -225,11 +218,13 @@ def resume_command(
         if value is not None
     }
     run, limits, there = named.run, NewLimits(max_wcu, max_cost), named.find()
+    # A different --max-rejects can turn the ledger of a run that is done from a failure into a
+    # success.
     if isinstance(there, Deployed):
         _refuse(named, {"--processes": processes, "--rejects": rejects}, "this machine")
         payload = resume_payload(run, changed, there)
         print_run(run, output, stack=there.stack.name)
-        result = _finished_result(run, changed, there, output)
+        result = None if max_rejects is not None else finished_result(run, there.context, output)
         if result is not None:
             return show_result(result, output, named)
         arn = start_again(run, payload, there, limits)
@@ -240,7 +235,7 @@ def resume_command(
     print_run(run, output, ledger=settings.ledger)
     with rejects_file(rejects, local.source.names) as file:
         # Checked first: a finished run no longer needs its source.
-        result = _finished_result(run, changed, there, output)
+        result = None if max_rejects is not None else finished_result(run, there.context, output)
         if result is None:
             result = import_with_progress(
                 *(local.to_json(), named, output, processes),
@@ -262,11 +257,3 @@ def _refuse(named: NamedRun, given: dict[str, object], other: str) -> None:
             raise InvalidUsage(
                 f"{name} is for runs of {other}, and {named.run} is a run of {place}"
             )
-
-
-def _finished_result(
-    run: str, changed: dict[str, Any], there: RunLocation, output: Output
-) -> Result | None:
-    """Return the result of a run that is done; None if it is not, or if --max-rejects changed."""
-    # A different --max-rejects can turn the same ledger from a failure into a success.
-    return None if "max_rejects" in changed else finished_result(run, there.context, output)

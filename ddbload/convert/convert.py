@@ -19,7 +19,7 @@ from ddbload.contracts.payload import Payload
 from ddbload.contracts.run_record import Cursor, RunRecord
 from ddbload.contracts.source import GZIP
 from ddbload.convert.sharded_sink import BucketShards, FolderShards, ShardedSink, ShardTarget
-from ddbload.convert.sinks import FileSink, Sink, StreamSink, disk_errors
+from ddbload.convert.sinks import FileSink, StreamSink, disk_errors
 from ddbload.errors import NothingWritten, OutputUnwritable, TooManyRejects
 from ddbload.items.item_requests import compact_json
 from ddbload.ledger.ledger import Ledger
@@ -32,6 +32,8 @@ from ddbload.steps.checks import NO_TABLE
 from ddbload.steps.prepare import prepare_run, warn_of_reading
 from ddbload.steps.row_feeder import FEED_READ_BYTES
 
+Sink = StreamSink | FileSink | ShardedSink
+"""Sink for converted items: `write` takes lines, `finish` publishes them, `abandon` does not."""
 _REJECT_BYTES = 8 * 1024 * 1024
 """Maximum bytes of rejects that a worker sends for a part."""
 _BLANK_OR_ESCAPE = re.compile(r"[\s\\]")

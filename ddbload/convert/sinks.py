@@ -11,7 +11,7 @@ from collections import deque
 from collections.abc import Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
-from typing import IO, Any, Protocol
+from typing import IO, Any
 
 from ddbload.contracts.source import GZIP, UNCOMPRESSED, ZSTD
 from ddbload.errors import ExtraMissing, OutputUnwritable
@@ -34,26 +34,6 @@ def disk_errors(place: Path | str) -> Iterator[None]:
         yield
     except OSError as error:
         raise OutputUnwritable(f"{place}: {error.strerror}") from None
-
-
-class Sink(Protocol):
-    """Sink for converted items."""
-
-    parts: int
-    """Number of files or objects written; 0 for a stream."""
-
-    def write(self, data: bytes) -> None:
-        """Write lines, each with one item's JSON. Raises `OutputUnwritable` and AWS's errors."""
-
-    def finish(self) -> None:
-        """Publish the complete output. Raises as `write`."""
-
-    def abandon(self) -> None:
-        """Discard the partial output, or mark it as incomplete."""
-
-    @property
-    def bytes(self) -> int:
-        """Bytes written, after compression."""
 
 
 def compression_of_name(name: str) -> str:

@@ -429,10 +429,8 @@ class Judge:
         columns = "1 column" if chosen.columns == 1 else f"{chosen.columns} columns"
         why = f"{agreeing} of {count} rows at its start have {columns}"
         if self.wanted and len(tables) == 1:
-            return (
-                share,
-                f"under it alone the header has {' and '.join(map(shown, sorted(self.wanted)))}; {why}",
-            )
+            names = " and ".join(map(shown, sorted(self.wanted)))
+            return share, f"under it alone the header has {names}; {why}"
         # With rivals, or without rows to compare, several answers may be right.
         has_rivals = any(table.fits for table in tables if table is not chosen)
         is_unsure = has_rivals or count < 2 or chosen.columns == 1

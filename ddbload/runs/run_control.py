@@ -112,17 +112,11 @@ def cancel_run(
     return Cancellation(report, silent=tuple(named), stop_refused=stop_refused)
 
 
-def change_limits(
-    run: str,
-    context: Context,
-    *,
-    max_wcu: float | str | None = None,
-    max_cost: float | str | None = None,
-) -> tuple[Control, Control]:
+def change_limits(run: str, context: Context, limits: NewLimits) -> tuple[Control, Control]:
     """Replace limits of a run, which its workers obey within seconds; return old and new ones.
 
-    A limit may be `UNLIMITED`; None keeps it; `max_wcu` may be a percentage. Raises `InvalidUsage`
-    for a run that is done, `RunNotFound` before the run has a record, and AWS's errors.
+    Raises `InvalidUsage` for a run that is done, `RunNotFound` before the run has a record, and
+    AWS's errors.
     """
     ledger = context.ledger(run)
     record = ledger.find_record()
@@ -139,7 +133,7 @@ def change_limits(
         )
     if (done := finished_report(run, context)) is not None:
         raise InvalidUsage(f"run {run} has ended ({done.status}): there is nothing to limit")
-    if max_cost not in (None, UNLIMITED) and (
+    if limits.max_cost not in (None, UNLIMITED) and (
         record.write_price is None or record.write_price.units(1.0) is None
     ):
         raise InvalidUsage(
@@ -147,7 +141,7 @@ def change_limits(
             " table has provisioned capacity"
         )
     # Describe the table first, to keep the time between reading and writing the control short.
-    given = _resolved_limits(record, context, NewLimits(max_wcu, max_cost))
+    given = _resolved_limits(record, context, limits)
     before = after = Control.of(record.payload.options)
 
     def change(known: Control | None) -> Control:

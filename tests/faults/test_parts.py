@@ -24,8 +24,8 @@ from ddbload.context import reading_context
 from ddbload.contracts.payload import Payload
 from ddbload.convert import convert as convert_module
 from ddbload.convert import sinks
-from ddbload.convert.convert import convert, prepare_conversion
-from ddbload.convert.sinks import FileSink, Sink, StreamSink
+from ddbload.convert.convert import Sink, convert, prepare_conversion
+from ddbload.convert.sinks import FileSink, StreamSink
 from ddbload.dynamodb.item_equality import ItemDigests
 from ddbload.errors import DdbloadError, OutputUnwritable, WorkerDied
 from ddbload.ledger.ledger import temporary_ledger

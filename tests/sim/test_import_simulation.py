@@ -16,7 +16,7 @@ from tests.sim.import_simulation import ImportSimulation
 from tests.sim.invocation import BreachError
 from tests.sim.scenario import ENDINGS, FAULTS, THROTTLE_CODES, scenario_for
 
-SEEDS = 200
+SEEDS = 100
 """`make simulate` runs 10,000."""
 
 

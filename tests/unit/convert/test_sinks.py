@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 import zstandard
 
-from ddbload.convert.convert import OutputOptions, open_sink
+from ddbload.convert.convert import OutputOptions, Sink, open_sink
 from ddbload.convert.sharded_sink import ShardedSink
-from ddbload.convert.sinks import INCOMPLETE, FileSink, Sink, StreamSink
+from ddbload.convert.sinks import INCOMPLETE, FileSink, StreamSink
 from tests.unit.steps.world import World
 
 DATA = '{"Item":{"id":{"S":"é"}}}\n{"Item":{}}\n'.encode()
