@@ -326,10 +326,9 @@ def row_writes(payload: Payload, table: Table) -> RowWrites | None:
 def _check_name(name: str) -> None:
     if not name:
         raise EmptyColumnName("the mapping has an empty attribute name")
-    try:
-        size = len(name.encode())
-    except UnicodeEncodeError:
-        raise InvalidPayload("the mapping has an attribute name that is not valid UTF-8") from None
+    if not is_text(name):
+        raise InvalidPayload("the mapping has an attribute name that is not valid UTF-8")
+    size = len(name.encode())
     if size > MAX_NAME_BYTES:
         raise ColumnNameTooLong(
             f"the mapping's attribute name {shown(name)} has {size} bytes; DynamoDB's limit is"
@@ -351,10 +350,9 @@ def check_column_names(columns: Sequence[str]) -> None:
                 f"column {place} has no name; name all columns with --columns, and say --header"
                 " if the first row is to be skipped"
             )
-        try:
-            size = len(name.encode())
-        except UnicodeEncodeError:
-            raise BadHeader(f"the name of column {place} is not valid UTF-8") from None
+        if not is_text(name):
+            raise BadHeader(f"the name of column {place} is not valid UTF-8")
+        size = len(name.encode())
         if size > MAX_NAME_BYTES:
             raise ColumnNameTooLong(
                 f"the name of column {place} has {size} bytes; DynamoDB's limit is {MAX_NAME_BYTES}"

@@ -88,10 +88,7 @@ class JsonObjectReader:
     def required(
         self, name: str, default: object = None, kind: type = object, wanted: str = ""
     ) -> Any:
-        """Return the value of a field, or the default; raise `InvalidPayload` if both are null.
-
-        It also refuses a value of another `kind`, as not `wanted`.
-        """
+        """Return a field's value, or the default; refuse null, and another `kind` than `wanted`."""
         value = self._given(name, default)
         if value is None:
             others = sorted(str(each) for each in self._value if each not in self._read)

@@ -15,10 +15,10 @@ from typing import Any, TypeVar
 
 from ddbload.contracts.column_mapping import Dialect, column_changes, encoded_changes, row_writes
 from ddbload.contracts.payload import OMIT
-from ddbload.contracts.run_record import RunRecord, Table
+from ddbload.contracts.run_record import RunRecord
 from ddbload.contracts.source import DYNAMODB_EXPORT, DYNAMODB_JSON, JSON, MONGO_JSON, PARQUET
 from ddbload.dynamodb.limits import WRITE_UNIT_BYTES
-from ddbload.dynamodb.modes import POSITION_LENGTH, PUT, RowWrites, WriteMode, position
+from ddbload.dynamodb.modes import POSITION_LENGTH, RowWrites, position
 from ddbload.items.batch_encoder import MAX_ROW_BYTES, BatchEncoder, EncodedRows
 from ddbload.items.document_builder import (
     DocumentBuilder,
@@ -111,37 +111,30 @@ class FieldEncoder:
     """Encoder for rows of fields: one by one with every reason, or columns at once."""
 
     def __init__(
-        self,
-        layout: ItemLayout,
-        types: Sequence[str],
-        table: Table,
-        *,
-        mode: WriteMode = PUT,
-        nulls: str = OMIT,
-        position_attribute: str | None = None,
-        started: float = 0.0,
-        writes: RowWrites | None = None,
+        self, record: RunRecord, layout: ItemLayout, joiner: Joiner, writes: RowWrites | None = None
     ) -> None:
-        """Take one type for each attribute of the layout, and a null policy.
+        """`record` has one type for each attribute of the layout.
 
-        `position_attribute` and `started`, when the run began, are for mode `last-wins`; `writes`
-        are the rules of rows that go one by one.
+        `writes` are the rules of rows that go one by one.
         """
+        table, types, nulls = record.table, record.cell_types, record.payload.empty_policy
         needs = writes or NO_NEEDS
-        if mode.deletes:
+        if record.mode.deletes:
             keys = [key.name for key in table.keys]
             names = list(dict.fromkeys([*keys, *sorted(needs.condition_columns)]))
-            types = [types[layout.attributes.index(name)] for name in names]
+            types = tuple(types[layout.attributes.index(name)] for name in names)
             # A deletion touches no index, so the limits of index keys do not apply.
             layout, table, nulls = layout.only(names), replace(table, index_keys=()), OMIT
         attributes = layout.attributes
         self._started: float | None = None
-        if mode.keeps_position and position_attribute is not None:
-            self._started = started
+        position_attribute = record.payload.options.position_attribute
+        if record.mode.keeps_position and position_attribute is not None:
+            self._started = record.created
             attributes, types = (*attributes, position_attribute), (*types, "S")
         self._layout = layout
-        joins_text = joiner_for(table, mode, position_attribute, writes).joins_text
-        self._encoder = BatchEncoder(attributes, types, table, nulls, needs, joins_text=joins_text)
+        self._encoder = BatchEncoder(
+            attributes, types, table, nulls, needs, joins_text=joiner.joins_text
+        )
         self._builder = self._encoder.builder
 
     def build(self, fields: Sequence[str], byte: int) -> Item | Defect:
@@ -205,16 +198,7 @@ class DelimitedRowEncoder(RowEncoder):
             else None
         )
         self.batches = self.joiner.fits(layout.attributes)
-        self.fields = FieldEncoder(
-            layout,
-            record.cell_types,
-            record.table,
-            mode=record.mode,
-            nulls=payload.empty_policy,
-            position_attribute=options.position_attribute,
-            started=record.created,
-            writes=writes,
-        )
+        self.fields = FieldEncoder(record, layout, self.joiner, writes)
 
     def reordered(self, places: Sequence[int]) -> DelimitedRowEncoder:
         """Return the encoder for an object whose columns have these places among the run's."""

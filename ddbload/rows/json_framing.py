@@ -228,25 +228,20 @@ class JsonFramer:
         """Continue within an object, array or string, up to its end or that of the data."""
         size = len(data)
         while at < size:
-            began_in_string = self._in_string
-            if began_in_string:
+            if self._in_string:
                 at = self._read_string(data, out, at)
                 if self._in_string:
                     return at
-                if not self._depth:
-                    self._state = _AFTER
-                    return at
-                continue
-            found = _STOPS[self._opener].search(data, at)
-            if found is None:
-                return size
-            at = found.start()
-            mark = data[at]
-            if mark == _QUOTE:
-                self._in_string = True
             else:
-                self._depth += 1 if mark == self._opener else -1
-            at += 1
+                found = _STOPS[self._opener].search(data, at)
+                if found is None:
+                    return size
+                at = found.end()
+                mark = data[at - 1]
+                if mark == _QUOTE:
+                    self._in_string = True
+                else:
+                    self._depth += 1 if mark == self._opener else -1
             if not self._depth:
                 self._state = _AFTER
                 return at

@@ -115,7 +115,14 @@ def _load_aws_cli(folder: str) -> Callable[[], object]:
     sys.path.insert(0, folder)
     clidriver: Any = importlib.import_module("awscli.clidriver")
     clidriver.create_clidriver()
-    return lambda: sys.exit(clidriver.main())
+    # Importing it has added its folder of descriptions.
+    data_path = os.environ["AWS_DATA_PATH"]
+
+    def main() -> None:
+        os.environ["AWS_DATA_PATH"] = data_path
+        sys.exit(clidriver.main())
+
+    return main
 
 
 def _serve(address: str, main: Callable[[], object]) -> None:

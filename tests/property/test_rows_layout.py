@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from hypothesis import given
 from hypothesis import strategies as st
 
 from ddbload.contracts.column_mapping import ColumnChanges, Dialect
+from ddbload.contracts.options import Options
+from ddbload.contracts.payload import NullHandling
 from ddbload.contracts.run_record import Cursor, KeyAttribute, Table
 from ddbload.dynamodb.modes import DELETE, INSERT, LAST_WINS, PUT, WriteMode, position
 from ddbload.items.item_requests import Item, item_of_request, joiner_for
@@ -18,6 +20,7 @@ from ddbload.items.row_encoder import FieldEncoder
 from ddbload.rows.blocks import Block, Defect, RowPositions
 from ddbload.rows.columns import Columns, from_octets, to_octets
 from ddbload.rows.dialect_grammar import dialect_boundaries
+from tests.unit.contracts.message_samples import RECORD
 
 STARTED = 1_760_000_000.0
 _texts = st.text(st.sampled_from('ab%s{}"\\\x01é漢😀\u2028'), max_size=6)
@@ -132,15 +135,16 @@ ABSENT: dict[str, dict[str, Any]] = {"null": {"NULL": True}, "empty": {"S": ""}}
 def encoder_for(
     mode: WriteMode, layout: ItemLayout, table: Table, nulls: str = "omit"
 ) -> FieldEncoder:
-    return FieldEncoder(
-        layout,
-        ["S"] * len(layout.attributes),
-        table,
-        mode=mode,
-        nulls=nulls,
-        position_attribute="at" if mode.keeps_position else None,
-        started=STARTED,
+    position_attribute = "at" if mode.keeps_position else None
+    options = Options(mode=mode.name, position_attribute=position_attribute)
+    record = replace(
+        RECORD,
+        payload=replace(RECORD.payload, options=options, nulls=NullHandling(nulls)),
+        types=("S",) * len(layout.attributes),
+        table=table,
+        created=STARTED,
     )
+    return FieldEncoder(record, layout, joiner_for(table, mode, position_attribute))
 
 
 @given(
