@@ -17,7 +17,7 @@ from tests.e2e_stack.runs import Load, Run, load
 HERE = Path(__file__).parent
 NAME = "ddbload"
 HASTY = "ddbload-hasty"
-PAGE = 40
+PAGE = 25
 """Names on one page of a listing; S3's own pages of 1,000 would need more chunks."""
 CHUNKS = 2 * PAGE + 10
 """More than a listing has on two pages."""

@@ -126,12 +126,12 @@ CONDITION = {"mode": "put", "condition": "attribute_not_exists(id)"}
 def test_rows_that_a_run_wrote_lie_within_bounds(options, there, event):
     """Whatever was killed or lost: written less uncertain, the truth, written, in this order."""
     happened = uncertain = 0
-    for moment in range(0, MOMENTS, 4):
+    for moment in range(0, MOMENTS, 6):
         it = world(chunk_bytes=30, **options)
         keys = [f"r{number:03d}" for number in range(ROWS)]
         held = keys[::there] if there else []
         fill(it, set(keys).difference(held))
-        chaos, report = survive(it, (moment, event, moment // 4))
+        chaos, report = survive(it, (moment, event, moment // 6))
         rows, truth = report.rows, ROWS - len(held)
         assert rows.written - report.uncertain <= truth <= rows.written, moment
         assert rows.written + rows.skipped == ROWS
