@@ -17,9 +17,9 @@ from tests.e2e_stack.runs import Load, Run, load
 HERE = Path(__file__).parent
 NAME = "ddbload"
 HASTY = "ddbload-hasty"
-PAGE = 25
+PAGE = 100
 """Names on one page of a listing; S3's own pages of 1,000 would need more chunks."""
-CHUNKS = 2 * PAGE + 10
+CHUNKS = 2 * PAGE + 50
 """More than a listing has on two pages."""
 OVERDUE = "1000"
 """Seconds to keep in reserve: more than there are, so a function does the least that it may."""
