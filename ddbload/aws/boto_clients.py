@@ -44,8 +44,6 @@ if TYPE_CHECKING:
     from botocore.awsrequest import AWSPreparedRequest
     from botocore.session import Session
 
-    from ddbload.aws.clients import AwsSettings
-
 CONNECT_SECONDS = 5
 READ_SECONDS = 15
 """Time-out of a read. All reads of a response together have as long, and a second more for each
@@ -104,7 +102,13 @@ def _load_models_by_service(session: Session) -> None:
 
 
 def make_client(
-    session: Session, service: Any, settings: AwsSettings, connections: int, seconds: int | None
+    session: Session,
+    service: Any,
+    *,
+    region: str | None,
+    endpoint_url: str | None,
+    connections: int,
+    seconds: int | None = None,
 ) -> Any:
     """Make a client. `seconds`: its time-outs, where they are not the usual ones.
 
@@ -121,11 +125,11 @@ def make_client(
         user_agent_extra=f"ddbload/{__version__}",
     )
     # botocore reads only AWS_DEFAULT_REGION, while the AWS CLI and Lambda use AWS_REGION.
-    region = settings.region or os.environ.get("AWS_REGION") or None
+    region = region or os.environ.get("AWS_REGION") or None
     try:
         _load_models_by_service(session)
         client: Any = session.create_client(
-            service, region, config=config, endpoint_url=settings.endpoint_url
+            service, region, config=config, endpoint_url=endpoint_url
         )
         # botocore would report these only with the first request.
         endpoint = urlsplit(client.meta.endpoint_url)

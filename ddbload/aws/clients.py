@@ -144,4 +144,12 @@ class Clients:
         """Make a client. `seconds`: its time-outs, where they are not the usual ones."""
         from ddbload.aws.boto_clients import make_client
 
-        return make_client(self.session(), service, self._settings, self._connections, seconds)
+        settings = self._settings
+        return make_client(
+            self.session(),
+            service,
+            region=settings.region,
+            endpoint_url=settings.endpoint_url,
+            connections=self._connections,
+            seconds=seconds,
+        )
