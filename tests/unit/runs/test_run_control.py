@@ -112,7 +112,7 @@ def test_run_that_was_cancelled_before_it_had_a_record_leaves_its_id_free(option
 
 def test_cancelled_run_is_taken_up_with_its_changed_limits(world):
     cancel_run(RUN, world.context())
-    change_limits(RUN, world.context(), max_wcu=50)
+    change_limits(RUN, world.context(), NewLimits(max_wcu=50))
     take_up(RUN, world.context())
     assert world.ledger.find_control() == Control(max_wcu=50)
     take_up(RUN, world.context(), limits=NewLimits(max_cost=2.0))
@@ -147,7 +147,7 @@ def test_slow_limit_does_not_overwrite_a_cancellation(world, monkeypatch):
         return SimpleNamespace(share=lambda _: 77.0)
 
     monkeypatch.setattr(run_control, "table_write_capacity", capacity)
-    _, after = change_limits(RUN, world.context(), max_wcu="50%")
+    _, after = change_limits(RUN, world.context(), NewLimits(max_wcu="50%"))
     assert after.cancelled
     assert world.ledger.find_control() == Control(CANCELLED_CONTROL, 77.0)
 

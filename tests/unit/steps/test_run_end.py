@@ -7,7 +7,14 @@ from typing import Any
 
 import pytest
 
-from ddbload.contracts.control import CANCELLED_CONTROL, IDLE, WORKING, Control, WorkerProgress
+from ddbload.contracts.control import (
+    CANCELLED_CONTROL,
+    IDLE,
+    WORKING,
+    Control,
+    NewLimits,
+    WorkerProgress,
+)
 from ddbload.contracts.results import ExecutionAttempt, ExecutionOutput, Failure
 from ddbload.contracts.states import ImportTask, PreflightTask, ReportTask
 from ddbload.runs.run_control import change_limits, take_up
@@ -180,7 +187,7 @@ def test_run_that_was_resumed_since_is_not_cancelled():
     aborted = Aborted()
     aborted.world.clock.sleep(3)
     take_up(RUN, aborted.world.context(), functions=True)
-    change_limits(RUN, aborted.world.context(), max_wcu=70)
+    change_limits(RUN, aborted.world.context(), NewLimits(max_wcu=70))
     aborted.conclude()
     control = aborted.world.ledger.find_control()
     assert control is not None
@@ -226,7 +233,7 @@ def test_run_whose_limits_were_changed_since_is_cancelled():
     """`ddbload limit` after a stop in the console is no resume: functions must still stop."""
     aborted = Aborted()
     aborted.world.clock.sleep(3)
-    change_limits(RUN, aborted.world.context(), max_wcu=70)
+    change_limits(RUN, aborted.world.context(), NewLimits(max_wcu=70))
     outcome = aborted.conclude()
     assert outcome is not None
     assert outcome.status == "CANCELLED"
