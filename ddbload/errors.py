@@ -42,6 +42,8 @@ class DdbloadError(Exception):
     resumable: ClassVar[bool] = True
     """Resuming the run may help, once the cause is removed."""
 
+    chunk: int | None = None
+    """Number of the chunk that the error ended; None if it is not of one chunk."""
     reading: Mapping[str, object] | None = None
     """Format that was detected of a source whose first row is refused, for plans."""
     options: tuple[Mapping[str, Any], ...] = ()

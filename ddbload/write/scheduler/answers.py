@@ -6,6 +6,7 @@ the first unsettled row (the frontier) are counted.
 
 from __future__ import annotations
 
+from collections import defaultdict, deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum
@@ -137,11 +138,13 @@ class OutcomeTracker:
         self.known = 0
         """Number of handles given out, which is the next handle."""
         # One byte per row from `_base` on: its outcome, or 0. Rows before `_start` are settled and
-        # counted in `_tally`.
+        # counted in the tally of their place.
         self._outcomes = bytearray()
         self._base = 0
         self._start = 0
-        self._tally = [0] * (max(RowOutcome) + 1)
+        self._tallies: defaultdict[int, list[int]] = defaultdict(lambda: [0] * (len(RowOutcome) + 1))
+        # Handle after the last row of a share, and the place that the rows are from.
+        self._shares: deque[tuple[int, int]] = deque()
 
     @property
     def frontier(self) -> int:
@@ -161,12 +164,28 @@ class OutcomeTracker:
         """Number of rows with an outcome, including those after the frontier."""
         return self._base + len(self._outcomes) - self._outcomes.count(0)
 
+    def assign(self, end: int, place: int) -> None:
+        """Count the rows before handle `end` that are not assigned yet for a place of the source.
+
+        Rows that are never assigned are counted for place 0.
+        """
+        if self._shares and self._shares[-1][1] == place:
+            self._shares.pop()
+        self._shares.append((end, place))
+
     @property
     def counts(self) -> RowCounts:
         """Counts of the rows before the frontier."""
-        read, tally = self.frontier, self._tally
+        _ = self.frontier
+        return sum(map(self.counts_of, self._tallies), RowCounts())
+
+    def counts_of(self, place: int) -> RowCounts:
+        """Return the counts of the rows of a place before the frontier."""
+        # Reading the frontier updates the tallies.
+        _ = self.frontier
+        tally = self._tallies[place]
         return RowCounts(
-            read=read,
+            read=sum(tally),
             written=tally[RowOutcome.WRITTEN] + tally[RowOutcome.UNCERTAIN],
             rejected=tally[RowOutcome.REJECTED],
             superseded=tally[RowOutcome.SUPERSEDED],
@@ -175,11 +194,10 @@ class OutcomeTracker:
             + tally[RowOutcome.UNSEEN],
         )
 
-    def count(self, outcome: RowOutcome) -> int:
-        """Return the number of rows before the frontier with this outcome."""
-        # Reading the frontier updates the tally.
+    def count(self, outcome: RowOutcome, place: int = 0) -> int:
+        """Return the number of rows of a place before the frontier with this outcome."""
         _ = self.frontier
-        return self._tally[outcome]
+        return self._tallies[place][outcome]
 
     def last_written(self) -> int | None:
         """Return the last written row at or after the frontier; None if there is none."""
@@ -221,8 +239,16 @@ class OutcomeTracker:
         stop = outcomes.find(0, start)
         if stop < 0:
             stop = len(outcomes)
-        for outcome in RowOutcome:
-            self._tally[outcome] += outcomes.count(outcome, start, stop)
+        shares = self._shares
+        while start < stop:
+            end, place = shares[0] if shares else (self._base + stop, 0)
+            last = min(stop, end - self._base)
+            tally = self._tallies[place]
+            for outcome in RowOutcome:
+                tally[outcome] += outcomes.count(outcome, start, last)
+            if shares and self._base + last == end:
+                shares.popleft()
+            start = last
         self._start = stop
         if stop >= _KEPT:
             del outcomes[:stop]
