@@ -92,7 +92,7 @@ def import_chunk(
     try:
         reader = reader or RunReader(record)
         context = context.confined(record.payload.source)
-        last = each_in_threads(ledger.last_segment, chunks)
+        last = ledger.last_segments(chunks)
         starts = {
             chunk: Cursor(chunk.start, chunk.first_line) if segment is None else segment.end
             for chunk, segment in zip(chunks, last, strict=True)
@@ -501,7 +501,7 @@ class _GroupImport:
         if self._feeder.has_too_many_rejects and not self.errors:
             worst = max(self._places, key=lambda place: place.rejected).chunk.chunk
             limit = self._record.payload.options.reject_limit
-            rejected, read = self._feeder.rejected, self._feeder.pending.rows
+            rejected, read = self._feeder.rejected, self._feeder.rows_read
             of_rows = "" if limit.percent is None else f", {rejected:,} of the {read:,} rows read"
             beside = ", with those imported beside it," if len(self._places) > 1 else ""
             too_many = TooManyRejects(

@@ -255,12 +255,17 @@ class RowFeeder:
         if limit.percent is None or not rejected:
             return rejected > limit.rows
         besides = self._record.most_rows_besides(self.bytes_read)
-        return limit.surely_exceeded(rejected, self.pending.rows, besides)
+        return limit.surely_exceeded(rejected, self.rows_read, besides)
 
     @property
     def rejected(self) -> int:
         """Rejects so far, including those after the end of the segments."""
         return self._rejected
+
+    @property
+    def rows_read(self) -> int:
+        """Rows that were read, from the start cursors on."""
+        return sum(place.rows for place in self._places)
 
     @property
     def bytes_read(self) -> int:
