@@ -219,10 +219,8 @@ class EncodedRows:
     def part(self, first: int, end: int) -> EncodedRows:
         """Return some of the rows."""
         units = None if self.units is None else self.units[first:end]
-        odd = {row - first for row in self.odd.intersection(range(first, end))} if self.odd else set()
-        return EncodedRows(
-            self.puts[first:end], self.keys[first:end], units, self.row_bytes, odd
-        )
+        odd = {row - first for row in self.odd.intersection(range(first, end))}
+        return EncodedRows(self.puts[first:end], self.keys[first:end], units, self.row_bytes, odd)
 
 
 class BatchEncoder:

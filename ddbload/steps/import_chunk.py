@@ -1,9 +1,8 @@
 """Import chunks side by side: byte ranges, or as much of them as the deadline allows.
 
 An invocation writes one segment to the ledger for each chunk: the rows that have an outcome,
-counted. The chunks are places of a source that lie far apart, so that the rows that are sent
-together load several partitions, even where a file is sorted. Rows of all of them are in one
-scheduler, and one row of a key is in flight.
+counted. The chunks lie far apart, so that the rows that are sent together load several partitions,
+even where a file is sorted. One scheduler has the rows of all.
 """
 
 from __future__ import annotations
@@ -101,8 +100,7 @@ def import_chunk(
         chunks = tuple(starts)
         if not chunks:
             return ImportResult(task.run, (), 0, ())
-        control = context.control
-        alone = context.is_whole_run
+        control, alone = context.control, context.is_whole_run
         with (
             nullcontext()
             if control is None
@@ -151,7 +149,7 @@ def _import(
         session.raise_pending()
     if not segments and not errors:
         context.measure({STALLED_INVOCATIONS: 1})
-        return _stalled_result(task, starts, context, work)
+        return _stalled_result(task, starts[task.chunks[0]], context, work)
     rows = sum((each.rows for each in segments), RowCounts())
     wrote = sum((each.work for each in segments), WriteStats())
     context.measure(
@@ -167,17 +165,11 @@ def _import(
 def _finish_failed(
     errors: Sequence[DdbloadError], left: Sequence[Chunk], ledger: Ledger, context: Context
 ) -> tuple[Failure, ...]:
-    """Write the failures of chunks while others are left; otherwise raise an error.
-
-    An error that is not of a chunk alone, or may pass, is raised at once.
-    """
+    """Write the failures of chunks; raise an error if it is not of one chunk, or none is left."""
     general = [error for error in errors if not (error.permanent and error.chunk_local)]
-    raised = (general or errors or [None])[0] if general or not left else None
-    failures = [
-        Failure.of(error, chunk=error.chunk, at=context.now())
-        for error in errors
-        if error is not raised
-    ]
+    raised = next(iter(general or ([] if left else errors)), None)
+    others = [error for error in errors if error is not raised]
+    failures = [Failure.of(error, chunk=error.chunk, at=context.now()) for error in others]
     each_in_threads(ledger.put_failure, failures)
     if raised is not None:
         raise raised
@@ -185,23 +177,20 @@ def _finish_failed(
 
 
 def _stalled_result(
-    task: ImportTask,
-    starts: Mapping[Chunk, Cursor],
-    context: Context,
-    work: _GroupImport | None,
+    task: ImportTask, start: Cursor, context: Context, work: _GroupImport | None
 ) -> ImportResult:
     """Return the same chunks; raise `NoProgress` after too many invocations without an outcome."""
     waited, cause = (False, _SENT_NOTHING.format("")) if work is None else work.stall
     # Waiting for the WCU budget does not count as a stall: one row may take minutes of it.
     stalled = task.stalled + (not (context.should_stop() or waited))
     if stalled >= MAX_STALLED:
-        chunk, start = next(iter(starts.items()))
+        chunk, *others = task.chunks
         where = f"byte {start.byte}"
         if chunk.first_line:
             where = f"line {start.line}, {where}"
-        others = f" and {len(starts) - 1} beside it" if len(starts) > 1 else ""
+        beside = f" and {len(others)} beside it" if others else ""
         raise NoProgress(
-            f"chunk {chunk.chunk}{others} settled no row in {stalled} invocations ({where}):"
+            f"chunk {chunk.chunk}{beside} settled no row in {stalled} invocations ({where}):"
             f" {cause}, then {TAKE_UP}"
         )
     return ImportResult(task.run, task.chunks, stalled, ())
@@ -238,13 +227,13 @@ class _GroupImport:
         )
         options = record.payload.options
         # Positions decide between rows of one key, also if these are not sent in their order.
-        tells_keys = len(self.starts) > 1 and record.mode.keeps_position
+        has_own_keys = len(self.starts) > 1 and record.mode.keeps_position
         self._places = [
             Place(
                 *(reader, chunk, start, number),
                 # Only conditions need attempts.
                 Attempt(self.ledger, chunk, start) if record.keeps_attempts else None,
-                tells_keys=tells_keys,
+                has_own_keys=has_own_keys,
             )
             for number, (chunk, start) in enumerate(self.starts.items())
         ]
@@ -381,8 +370,8 @@ class _GroupImport:
         totals = WorkTotals(rows, work, settled)
         self.context.progress((tuple(place.chunk.chunk for place in self._places), totals))
         if self.session is not None:
-            first_place = self._places[0]
-            self.session.progress(first_place.chunk.chunk, first_place.start.byte, totals)
+            place = self._places[0]
+            self.session.progress(place.chunk.chunk, place.start.byte, totals)
 
     def _make_segments(self) -> list[Segment]:
         """Count the rows of each place before the first one without an outcome.
@@ -472,9 +461,9 @@ class _GroupImport:
     ) -> None:
         """Record in the ledger which rows this invocation put beyond the segment that counts.
 
-        If another invocation's segment counts and ends elsewhere, the record stays as it is: it
-        covers more rows than were put, which is safe. After the chunk's last segment no
-        invocation reads the record. `last`: the last row that may have been put.
+        If another invocation's segment counts and ends elsewhere, the record stays: it covers more
+        rows than were put, which is safe. After the chunk's last segment no invocation reads it.
+        `last`: the last row that may have been put.
         """
         if place.attempt is None:
             return
@@ -499,7 +488,7 @@ class _GroupImport:
                 error.chunk = place.chunk.chunk
                 self.errors.append(error)
         if self._feeder.has_too_many_rejects and not self.errors:
-            worst = max(self._places, key=lambda place: place.rejected).chunk.chunk
+            worst = max(self._places, key=lambda place: len(place.rejected)).chunk.chunk
             limit = self._record.payload.options.reject_limit
             rejected, read = self._feeder.rejected, self._feeder.rows_read
             of_rows = "" if limit.percent is None else f", {rejected:,} of the {read:,} rows read"

@@ -6,7 +6,7 @@ from array import array
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Hashable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ddbload.contracts.chunks import Chunk, ObjectSlice
 from ddbload.contracts.run_record import Cursor
@@ -53,17 +53,17 @@ class Place:
         number: int,
         attempt: Attempt | None,
         *,
-        tells_keys: bool = False,
+        has_own_keys: bool = False,
     ) -> None:
-        """`number`: that of the place among those of the worker.
+        """Begin at a cursor; `number` is that of the place among those of the worker.
 
-        `tells_keys`: give keys the number of the place, so that rows of other places have others.
+        `has_own_keys`: add the number to each key, so that rows of other places have others.
         """
         self.chunk = chunk
         self.start = start
         self.number = number
         self.attempt = attempt
-        self.key_end: tuple[Hashable, ...] = (number,) if tells_keys else ()
+        self.key_end: tuple[Hashable, ...] = (number,) if has_own_keys else ()
         self.trail = SeekTrail()
         self.blocks: Iterator[ChunkBlock] = iter(())
         self.error: DdbloadError | None = None
@@ -80,9 +80,10 @@ class Place:
         self._encoded = EncodedRows([], [], None, 0)
         # Objects in the order in which they were read, with their names.
         self._slices: list[tuple[ObjectSlice, str]] = []
-        self._rejects: dict[int, tuple[str, bytes]] = {}
-        # Bytes at which rows begin that found an identical item, in the order of the answers.
-        self._identical = array("Q")
+        self.rejected: dict[int, tuple[str, bytes]] = {}
+        """Causes and lines of rejects so far, including those after the end of the segment."""
+        self.identical = array("Q")
+        """Bytes at which rows begin that found an identical item, or one not shown."""
         # Ranges of bytes that no object has: where they end, and their length.
         self._padding: list[tuple[int, int]] = []
 
@@ -111,11 +112,6 @@ class Place:
         """Bytes of whole rows that were read, from the start cursor on."""
         return self.bytes_to(self.read_to.byte)
 
-    @property
-    def rejected(self) -> int:
-        """Rejects so far, including those after the end of the segment."""
-        return len(self._rejects)
-
     def read(self) -> bool:
         """Read and encode the next block; return false at the end or after an error."""
         try:
@@ -134,8 +130,8 @@ class Place:
                 if self.key_end:
                     encoded.keys = [key + self.key_end for key in encoded.keys]
                 if positions.count:
-                    self._encoded = encoded
-                    self._block = PendingBlock(self.number, positions, encoder, self.filtered, 0, 0, 0)
+                    self._encoded, kept = encoded, (positions, encoder, self.filtered)
+                    self._block = PendingBlock(self.number, *kept, 0, 0, 0)
                 self.rows += positions.count
                 self.filtered += positions.filtered
             self.read_to = block.end
@@ -149,15 +145,12 @@ class Place:
         block, encoded = self._block, self._encoded
         assert block is not None, "only rows that wait are taken"  # noqa: S101
         row, end = block.row, min(block.row + most, len(encoded))
-        taken = PendingBlock(
-            *(self.number, block.positions, block.encoder, block.filtered),
-            *(row, first, first + end - row),
-        )
+        taken = replace(block, first=first, end=first + end - row)
+        if end == len(encoded):
+            self._block = None
         if row or end < len(encoded):
             encoded = encoded.part(row, end)
         block.row = end
-        if end == len(self._encoded):
-            self._block, self._encoded = None, EncodedRows([], [], None, 0)
         return taken, encoded
 
     def cursor(self, unsettled: tuple[PendingBlock, int] | None) -> Cursor:
@@ -199,19 +192,15 @@ class Place:
         found = next(each for each in reversed(self._slices) if each[0].base <= byte)
         knows_line = self.chunk.first_line > 0
         line = self._reader.reject_line(positions, row, defect, *found, knows_line=knows_line)
-        self._rejects[handle] = defect.cause, line
+        self.rejected[handle] = defect.cause, line
         return len(line)
 
     def rejects(self, frontier: int) -> tuple[list[bytes], dict[str, int]]:
         """Return the reject lines of the rows before a handle, in order, and count their causes."""
-        found = [each for handle, each in sorted(self._rejects.items()) if handle < frontier]
+        found = [each for handle, each in sorted(self.rejected.items()) if handle < frontier]
         return [line for _, line in found], dict(Counter(cause for cause, _ in found))
-
-    def add_identical(self, byte: int) -> None:
-        """Record the beginning of a row that found an identical item, or one not shown."""
-        self._identical.append(byte)
 
     def identical_within(self, ranges: Sequence[tuple[int, int]]) -> int:
         """Count rows within byte ranges that found an identical item, or one not shown."""
-        begins = sorted(self._identical)
+        begins = sorted(self.identical)
         return sum(bisect_left(begins, end) - bisect_left(begins, start) for start, end in ranges)

@@ -222,9 +222,9 @@ class RowFeeder:
         clock: Callable[[], float],
         writes: RowWrites | None = None,
     ) -> None:
-        """Attempts of places record rows before they are offered; if that fails, none are sent.
+        """Begin to read places, whose attempts record rows before they are offered.
 
-        `writes` merges rows of one key.
+        If that fails, none are sent. `writes` merges rows of one key.
         """
         self.error: DdbloadError | None = None
         """Error that ended the work on all places."""
@@ -239,7 +239,8 @@ class RowFeeder:
         self._scheduler: Scheduler | None = None
         # The first handle that the scheduler does not know.
         self._offered = 0
-        self._rejected = self._reject_bytes = 0
+        self.rejected = self._reject_bytes = 0
+        """Rejects so far, including those after the end of the segments."""
 
     def attach(self, scheduler: Scheduler | None) -> None:
         """Set which scheduler gets the rows.
@@ -251,16 +252,11 @@ class RowFeeder:
     @property
     def has_too_many_rejects(self) -> bool:
         """True if the run has too many rejects, whatever its other rows are."""
-        limit, rejected = self._limit, self._rejected
+        limit, rejected = self._limit, self.rejected
         if limit.percent is None or not rejected:
             return rejected > limit.rows
         besides = self._record.most_rows_besides(self.bytes_read)
         return limit.surely_exceeded(rejected, self.rows_read, besides)
-
-    @property
-    def rejected(self) -> int:
-        """Rejects so far, including those after the end of the segments."""
-        return self._rejected
 
     @property
     def rows_read(self) -> int:
@@ -309,7 +305,7 @@ class RowFeeder:
             self._reject(handle, Defect(refused[handle].cause, refused[handle].message))
         if identical:
             for handle in identical:
-                self._places[pending.block_of(handle).place].add_identical(pending.byte(handle))
+                self._places[pending.block_of(handle).place].identical.append(pending.byte(handle))
             identical.clear()
 
     def unsettled(self, frontier: int) -> list[tuple[PendingBlock, int] | None]:
@@ -409,5 +405,5 @@ class RowFeeder:
     def _reject(self, handle: int, defect: Defect) -> None:
         block = self.pending.block_of(handle)
         place, row = self._places[block.place], block.row_at(handle)
-        self._rejected += 1
+        self.rejected += 1
         self._reject_bytes += place.reject(handle, block.positions, row, defect)

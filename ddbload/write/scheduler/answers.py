@@ -142,8 +142,8 @@ class OutcomeTracker:
         self._outcomes = bytearray()
         self._base = 0
         self._start = 0
-        self._tallies: defaultdict[int, list[int]] = defaultdict(lambda: [0] * (len(RowOutcome) + 1))
-        # Handle after the last row of a share, and the place that the rows are from.
+        self._tallies = defaultdict[int, list[int]](lambda: [0] * (len(RowOutcome) + 1))
+        # Handles after rows of one place, and the place.
         self._shares: deque[tuple[int, int]] = deque()
 
     @property
@@ -165,10 +165,7 @@ class OutcomeTracker:
         return self._base + len(self._outcomes) - self._outcomes.count(0)
 
     def assign(self, end: int, place: int) -> None:
-        """Count the rows before handle `end` that are not assigned yet for a place of the source.
-
-        Rows that are never assigned are counted for place 0.
-        """
+        """Count rows that are not assigned yet, up to handle `end`, for a place; by default 0."""
         if self._shares and self._shares[-1][1] == place:
             self._shares.pop()
         self._shares.append((end, place))

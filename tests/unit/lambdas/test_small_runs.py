@@ -9,7 +9,6 @@ from dataclasses import replace
 import pytest
 
 from ddbload.contracts.control import Control
-from ddbload.contracts.run_record import Cursor
 from ddbload.errors import ServiceUnavailable
 from ddbload.steps.import_chunk import import_chunk
 from lambdas import preflight

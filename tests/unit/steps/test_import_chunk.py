@@ -13,7 +13,6 @@ import pytest
 from ddbload import errors
 from ddbload.contracts.chunks import Chunk
 from ddbload.contracts.row_counts import RowCounts
-from ddbload.contracts.run_record import Cursor
 from ddbload.write.pacing.pacing import Pacing
 from ddbload.write.scheduler.answers import OutcomeTracker
 from ddbload.write.scheduler.scheduler import Scheduler

@@ -113,7 +113,7 @@ def test_worker_does_not_count_the_segment_of_another(scene):
         for n in (3, 4)
     )
     scene.ledger.put_segment(others)
-    with scene.worker.importing(scene.ledger, scene.record) as session:
+    with scene.worker.importing(scene.ledger, scene.record):
         assert write_segment(own, ([], {}), SeekTrail(), scene.ledger) == (others, False)
         scene.after(5)
         assert scene.told().settled == Totals()
