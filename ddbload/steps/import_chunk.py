@@ -226,7 +226,7 @@ class _GroupImport:
             context.worker if session is None else session.worker, context.now(), context.clock()
         )
         options = record.payload.options
-        # Positions decide between rows of one key, also if these are not sent in their order.
+        # Positions decide between rows of one key, whatever their order.
         has_own_keys = len(self.starts) > 1 and record.mode.keeps_position
         self._places = [
             Place(
@@ -321,11 +321,12 @@ class _GroupImport:
         """Run a driver: it gets rows from the feeder, and asks the scheduler which to send when."""
         context, feeder = self.context, self._feeder
         options = self._record.payload.options
+        piece_bytes = FEED_READ_BYTES // (1 if len(self._places) == 1 else 2)
         with ExitStack() as opened, rare_gc():
             for place in self._places:
                 blocks = read_chunk(
                     *(self.reader, place.chunk, place.start, self.ledger, context),
-                    *(FEED_READ_BYTES, place.trail),
+                    *(piece_bytes, place.trail),
                 )
                 place.blocks = opened.enter_context(closing(blocks))
             feeder.attach(self._scheduler)

@@ -6,7 +6,7 @@ from array import array
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Hashable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from ddbload.contracts.chunks import Chunk, ObjectSlice
 from ddbload.contracts.run_record import Cursor
@@ -145,7 +145,8 @@ class Place:
         block, encoded = self._block, self._encoded
         assert block is not None, "only rows that wait are taken"  # noqa: S101
         row, end = block.row, min(block.row + most, len(encoded))
-        taken = replace(block, first=first, end=first + end - row)
+        kept = block.positions, block.encoder, block.filtered
+        taken = PendingBlock(self.number, *kept, row, first, first + end - row)
         if end == len(encoded):
             self._block = None
         if row or end < len(encoded):

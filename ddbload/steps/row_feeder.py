@@ -33,7 +33,7 @@ READ_AHEAD_BYTES = 1024 * 1024
 """Most bytes whose rows are offered together: the scheduler spreads these over partitions."""
 READ_AHEAD_SECONDS = 0.25
 """Longest time that the rows of a full request wait for more rows to be offered with them."""
-TURN_ROWS = limits.MAX_BATCH_ROWS
+TURN_ROWS = 50
 """Most rows that are taken from a place before it is the next one's turn."""
 MAX_REJECT_BYTES = 32 * 1024 * 1024
 """Bytes of rejects that end a segment; the next invocation continues."""
