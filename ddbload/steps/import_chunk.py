@@ -67,11 +67,10 @@ def import_chunk(
 ) -> ImportResult:
     """Import chunks from where their segments end, and write segments that count their rows.
 
-    `reader` may be passed by a caller that imports many chunks of one run. After an error the rows
-    before it are finished, their segments and the failure are written to the ledger, and the error
-    is raised, with its chunk; an error of one chunk only once no other is left. That a run was
-    cancelled is no failure of a chunk, and is not written. A task with an `error` is not imported:
-    its error is written to the ledger for a function that was killed, or never started.
+    `reader` may be passed by a caller that imports many chunks. After an error the rows before it
+    are finished, their segments and the failure are written, and the error is raised; that of one
+    chunk once no other is left. A cancelled run is no failure of a chunk. Of a task with an `error`
+    only that is written, for a function that was killed, or never started.
     """
     ledger = context.ledger(task.run, None if reader is None else reader.record)
     chunks = task.chunks
@@ -347,7 +346,6 @@ class _GroupImport:
                 driver.run(job)
 
     def _report_progress_and_check_stop(self) -> bool:
-        # Called thousands of times a second.
         now = self.context.clock()
         if now >= self._report_at:
             self._report_at = now + PROGRESS_SECONDS

@@ -2,18 +2,26 @@
 
 from __future__ import annotations
 
+import random
 from contextlib import suppress
 
 import pytest
 
 from ddbload import errors
 from ddbload.contracts.chunks import MOST_PLACES, Chunk, groups_of_chunks
+from ddbload.steps import row_feeder
 from tests.unit.steps.chaos import Killed
 from tests.unit.steps.expected import assert_segments_tell_the_truth, counts, outcome, table_of
 from tests.unit.steps.world import World
 
 DATA = b"id,a\n" + b"".join(b"r%03d,%s\n" % (n, b"x" * (n % 23)) for n in range(300))
 EXPECTED = outcome(DATA)
+
+
+@pytest.fixture(autouse=True)
+def _short_turns(monkeypatch):
+    """Take a few rows from a place at a time."""
+    monkeypatch.setattr(row_feeder, "TURN_ROWS", 3)
 
 
 def test_groups_have_each_chunk_once_far_apart_and_end_small():
@@ -104,7 +112,8 @@ def test_error_of_one_chunk_stops_no_other_of_its_group():
 
 def test_last_row_of_the_source_wins_in_mode_last_wins():
     """Rows of later chunks are sent before others of earlier ones."""
-    keys = [n % 40 for n in range(400)]
+    rng = random.Random(1)
+    keys = [rng.randrange(40) for _ in range(400)]
     data = b"id,a\n" + b"".join(b"k%02d,%d\n" % (key, n) for n, key in enumerate(keys))
     world = World(
         data,
@@ -116,4 +125,4 @@ def test_last_row_of_the_source_wins_in_mode_last_wins():
     assert report.status == "SUCCEEDED"
     assert report.rows.conserved
     found = {item["id"]["S"]: item["a"]["S"] for item in world.items}
-    assert found == {f"k{key:02}": str(360 + key) for key in range(40)}
+    assert found == {f"k{key:02}": str(n) for n, key in enumerate(keys)}
