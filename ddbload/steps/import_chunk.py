@@ -7,7 +7,7 @@ even where a file is sorted. One scheduler has the rows of all.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import ExitStack, closing, nullcontext, suppress
 from dataclasses import dataclass, replace
 
@@ -295,7 +295,7 @@ class _GroupImport:
             if self._scheduler.stats.requests:
                 self._require_same_table()
             counted = self._write_segments(segments)
-            self._raise_pending_error()
+            self._raise_pending_error({each.chunk for each in counted if each.proven})
             return counted
         finally:
             self._feeder.attach(None)
@@ -354,7 +354,7 @@ class _GroupImport:
 
     def _report_progress(self) -> None:
         outcomes, work = self._scheduler.outcomes, self._scheduler.stats
-        rows, settled, left_out = outcomes.counts, 0, 0
+        rows, settled, answered = outcomes.counts, 0, 0
         unsettled = self._feeder.unsettled(outcomes.frontier)
         for place, first in zip(self._places, unsettled, strict=True):
             bytes_settled, block_start = place.settled_bytes(first)
@@ -362,9 +362,9 @@ class _GroupImport:
             settled += bytes_settled
             filtered = place.filtered_before(first)
             rows += RowCounts(read=filtered, filtered=filtered)
-            left_out += place.filtered
+            answered += place.filtered
         # Rows beyond the frontier, too: their write units are consumed now.
-        answered = outcomes.answered + left_out
+        answered += outcomes.answered
         self._samples.add(self.context.clock(), answered, work.consumed_wcu, work.throttled)
         totals = WorkTotals(rows, work, settled)
         self.context.progress((tuple(place.chunk.chunk for place in self._places), totals))
@@ -416,12 +416,14 @@ class _GroupImport:
         def write(each: tuple[Place, Segment]) -> tuple[Segment | None, bool]:
             place, segment = each
             counted, is_own = None, False
-            if segment.end.byte > place.start.byte:
-                own = self._count_own_items(place, segment)
-                counted, is_own = write_segment(
-                    own, place.rejects(frontier), place.trail, self.ledger
-                )
-            self._trim_attempt(place, segment, counted, last)
+            try:
+                if segment.end.byte > place.start.byte:
+                    own, rejects = self._count_own_items(place, segment), place.rejects(frontier)
+                    counted, is_own = write_segment(own, rejects, place.trail, self.ledger)
+                self._trim_attempt(place, segment, counted, last)
+            except DdbloadError as error:
+                error.chunk = segment.chunk
+                raise
             return counted, is_own
 
         found = each_in_threads(write, [*zip(self._places, segments, strict=True)])
@@ -460,9 +462,8 @@ class _GroupImport:
     ) -> None:
         """Record in the ledger which rows this invocation put beyond the segment that counts.
 
-        If another invocation's segment counts and ends elsewhere, the record stays: it covers more
-        rows than were put, which is safe. After the chunk's last segment no invocation reads it.
-        `last`: the last row that may have been put.
+        If another's segment counts, the record stays: it covers more rows than were put. After the
+        last segment no invocation reads it. `last`: the last row that may have been put.
         """
         if place.attempt is None:
             return
@@ -472,14 +473,14 @@ class _GroupImport:
         beyond = 0 if last is None else self._feeder.pending.byte_after(place.number, last)
         place.attempt.trim(end, max(end, beyond))
 
-    def _raise_pending_error(self) -> None:
-        """Raise what ended all of the work, and add what ended single chunks to `errors`."""
-        if self._scheduler.fatal is not None:
-            raise self._scheduler.fatal
+    def _raise_pending_error(self, done: Collection[int]) -> None:
+        """Raise what ended all work, with a chunk that is not `done`; add others to `errors`."""
+        left = [each for each in self._places if each.chunk.chunk not in done] or self._places
         # A request that was given up at the deadline is repeated by the next invocation.
         is_late = self.context.must_end()
-        error = self._feeder.error
-        if error is not None and (error.permanent or not is_late):
+        error = self._scheduler.fatal or self._feeder.error
+        if error is not None and (error.permanent or not is_late or self._scheduler.fatal):
+            error.chunk = left[0].chunk.chunk
             raise error
         for place in self._places:
             error = place.error
@@ -487,13 +488,12 @@ class _GroupImport:
                 error.chunk = place.chunk.chunk
                 self.errors.append(error)
         if self._feeder.has_too_many_rejects and not self.errors:
-            worst = max(self._places, key=lambda place: len(place.rejected)).chunk.chunk
+            worst = max(left, key=lambda place: len(place.rejected)).chunk.chunk
             limit = self._record.payload.options.reject_limit
             rejected, read = self._feeder.rejected, self._feeder.rows_read
             of_rows = "" if limit.percent is None else f", {rejected:,} of the {read:,} rows read"
-            beside = ", with those imported beside it," if len(self._places) > 1 else ""
             too_many = TooManyRejects(
-                f"chunk {worst}{beside} has more rejects than max_rejects allows ({limit}"
+                f"chunk {worst} has more rejects than max_rejects allows ({limit}"
                 f"{of_rows}): look at them, then mend the file, or allow more and {TAKE_UP}"
             )
             too_many.chunk = worst

@@ -107,11 +107,6 @@ class Place:
         if self.attempt is not None:
             self.attempt.cover(self.read_to.byte, self.rows, byte, places)
 
-    @property
-    def bytes_read(self) -> int:
-        """Bytes of whole rows that were read, from the start cursor on."""
-        return self.bytes_to(self.read_to.byte)
-
     def read(self) -> bool:
         """Read and encode the next block; return false at the end or after an error."""
         try:

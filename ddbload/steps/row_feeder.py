@@ -266,7 +266,7 @@ class RowFeeder:
     @property
     def bytes_read(self) -> int:
         """Bytes of whole rows that were read, from the start cursors on."""
-        return sum(place.bytes_read for place in self._places)
+        return sum(place.bytes_to(place.read_to.byte) for place in self._places)
 
     def feed(self, room: int) -> bool:
         """Offer up to `room` more rows to the scheduler; False if there are no more.

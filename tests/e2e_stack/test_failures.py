@@ -92,7 +92,7 @@ def test_damaged_ledger_fails_run(stack, console):
     ended = damaged.run.ended
     assert (ended.status, ended.error) == ("FAILED", "LedgerDamaged")
     assert key in ended.cause
-    assert len(damaged.run.names("chunks/")) == len(damaged.run.json("manifest.json"))
+    assert len(damaged.run.names("chunks/")) == damaged.run.chunks
     shown = console.ddbload("report", "damaged")
     assert (shown.code, "LedgerDamaged" in shown.err) == (1, True)
     # on_stopped cannot read it either, and is not to meet a ledger that is whole again.
