@@ -23,14 +23,11 @@ except ModuleNotFoundError:
 from infra.errors import DeploymentError
 from infra.settings import Settings
 from infra.stack import DdbloadStack
-from infra.variables import check
 
 
 def build(app: App) -> DdbloadStack:
     """Make the stack that the app's context describes. Raises `DeploymentError`."""
-    settings = Settings.from_context(app.node.get_all_context())
-    check(settings)
-    return DdbloadStack(app, settings)
+    return DdbloadStack(app, Settings.from_context(app.node.get_all_context()))
 
 
 def main() -> None:

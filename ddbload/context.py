@@ -12,7 +12,7 @@ import time
 from collections.abc import Callable, Generator, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Any, Self
 
 from ddbload.aws.retry import RetryPolicy
 from ddbload.contracts.row_counts import WorkTotals
@@ -113,6 +113,8 @@ class Context:
     progress: Callable[[ChunkProgress], None] = lambda _: None
     measure: Callable[[Mapping[str, float]], None] = lambda _: None
     """Called with metrics to count, by name."""
+    transform: Callable[[Any], Any] | None = None
+    """Function that changes rows; see `items.transformed_rows`."""
     begun: Callable[[], None] = lambda: None
     """Called once the run's record is in the ledger."""
     in_account: bool = False

@@ -15,10 +15,10 @@ from itertools import islice
 from pathlib import PurePath
 from typing import Any, ClassVar, Self
 
+NAMES_OF_FILE = "NAMES"
+"""Value of `--columns` in advice that is kept, in place of names that were read in the file."""
 TAKE_UP = "take the run up again (ddbload resume; or ddbload import with the same --run-id)"
 """Advice that ends many messages."""
-
-
 MAX_ERROR_TEXT = 8000
 
 
@@ -117,7 +117,7 @@ class InvalidJson(DdbloadError):
 
 
 class DamagedCompression(DdbloadError):
-    """The gzip or Zstandard data is damaged, truncated, or followed by other data."""
+    """Compressed data or an archive is damaged, truncated, or followed by other data."""
 
 
 class ExpansionTooLarge(DdbloadError):
@@ -285,7 +285,8 @@ _ADVICE = {
     ),
     "bad_encoding": "name the file's encoding (--encoding)",
     "empty_key": (
-        "no row has a value for a key: if its column has another name, rename it (--rename OLD=KEY)"
+        "no row has a value for a key: if its column has another name, rename it (--rename"
+        " OLD=KEY); if the rows are a list within an object of JSON, say so (--layout object)"
     ),
 }
 """Advice by the cause that rejects every row of a source."""
@@ -374,7 +375,11 @@ class RunNotFound(DdbloadError):
 
 
 class RunMismatch(DdbloadError):
-    """The run id belongs to a run with another source, table or format."""
+    """The run id belongs to a run with another source, table, format or transform."""
+
+
+class TransformNotDeterministic(DdbloadError):
+    """A function of rows gives two results for one row."""
 
 
 class AlreadyLoading(DdbloadError):
@@ -419,6 +424,10 @@ class OutputUnwritable(DdbloadError):
     """The output of a command cannot be written."""
 
 
+class RunFailed(DdbloadError):
+    """A run has ended without being done. Raised by `RunResult.raise_for_status` alone."""
+
+
 class DemoUnavailable(DdbloadError):
     """The demo needs software that is not installed."""
 
@@ -460,16 +469,14 @@ def unexpected(error: Exception, doing: str) -> UnexpectedError:
 
 _COMPARED = 2000
 """Names that are compared at most: an error may take a moment, and not a minute."""
-_LONGEST = 200
-_ALIKE = 0.6
+_LONGEST, _ALIKE = 200, 0.6
 _WORDS = re.compile(r"[^\W_]+")
 
 
 def nearest_name(name: str, names: Iterable[str]) -> str | None:
     """Return the most similar of the names; None if none is similar.
 
-    Similar are names that differ in case or outer spaces, that have the name as a word (`id` and
-    `book_id`), or of which most characters are the same.
+    Similar are names that differ in case, have the name as a word, or are mostly the same.
     """
     # Imported here, because only errors need it.
     from difflib import get_close_matches

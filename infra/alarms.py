@@ -9,9 +9,10 @@ from aws_cdk import aws_sns as sns
 from constructs import Construct
 
 from ddbload.contracts.states import ROWS_REJECTED, RUNS_FAILED, STALLED_INVOCATIONS
-from infra.measures import longest_wait, own, waiting
-from infra.notice import Notice
-from infra.trigger import Trigger
+
+from .measures import longest_wait, own, waiting
+from .notice import Notice
+from .trigger import Trigger
 
 SOON = Duration.minutes(5)
 STALL = Duration.minutes(15)
@@ -28,19 +29,30 @@ class Alarms(Construct):
     """
 
     def __init__(
-        self, scope: Construct, name: str, *, topic: str, trigger: Trigger, notice: Notice
+        self,
+        scope: Construct,
+        name: str,
+        *,
+        topic: sns.ITopic,
+        service: str,
+        trigger: Trigger,
+        notice: Notice,
     ) -> None:
         super().__init__(scope, name)
-        self._action = actions.SnsAction(sns.Topic.from_topic_arn(self, "Topic", topic))
-        self._alarm("RunsFailed", own(RUNS_FAILED, SOON), "A run failed: ddbload runs shows which")
+        self._action = actions.SnsAction(topic)
+        self._alarm(
+            "RunsFailed",
+            own(service, RUNS_FAILED, SOON),
+            "A run failed: ddbload runs shows which",
+        )
         self._alarm(
             "RowsRejected",
-            own(ROWS_REJECTED, SOON),
+            own(service, ROWS_REJECTED, SOON),
             "Rows were rejected: ddbload rejects RUN --summary says why",
         )
         self._alarm(
             "NoProgress",
-            own(STALLED_INVOCATIONS, STALL),
+            own(service, STALLED_INVOCATIONS, STALL),
             "An invocation of ImportChunk settled no row: the table accepts no writes, or rows"
             " cannot be read in time",
         )

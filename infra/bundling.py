@@ -8,6 +8,7 @@ is here. The same sources and the same Python make the same asset, on every arch
 
 from __future__ import annotations
 
+import atexit
 import base64
 import csv
 import hashlib
@@ -15,7 +16,9 @@ import os
 import re
 import subprocess
 import sys
+import tempfile
 from collections.abc import Iterator
+from functools import cache
 from importlib.metadata import (
     Distribution,
     FileHash,
@@ -25,10 +28,15 @@ from importlib.metadata import (
 )
 from modulefinder import ModuleFinder
 from pathlib import Path
+from typing import Any
 
-from infra import ROOT
-from infra.errors import DistributionDamaged, DistributionMissing, DistributionNotPure
+import ddbload
 
+from . import ROOT
+from .errors import DistributionDamaged, DistributionMissing, DistributionNotPure
+
+CODE = Path(ddbload.__file__).resolve().parent.parent
+"""Folder that has the package `ddbload`."""
 REQUIREMENTS = ROOT / "lambdas" / "requirements.txt"
 """Pinned distributions that the functions need besides boto3."""
 
@@ -41,13 +49,25 @@ _METADATA = re.compile(r"METADATA|WHEEL|LICEN[CS]E.*|NOTICE.*|licenses/.+")
 """Files of a .dist-info folder to copy. Files that the installer writes differ by machine."""
 
 
+@cache
+def bundled(runtime: str) -> Path:
+    """Return a folder with the asset, which is removed when the process ends. Raises as `bundle`.
+
+    All pipelines of an app share it.
+    """
+    folder = tempfile.TemporaryDirectory()
+    atexit.register(folder.cleanup)
+    bundle(Path(folder.name), runtime)
+    return Path(folder.name)
+
+
 def bundle(to: Path, runtime: str) -> None:
     """Write the asset into an empty folder, with bytecode for a runtime such as python3.13.
 
     Raises `DistributionMissing`, `DistributionDamaged` or `DistributionNotPure`.
     """
-    for source in _imported_modules():
-        _write(to / source.relative_to(ROOT), source.read_bytes())
+    for module, source in _imported_modules():
+        _write(to / module, source.read_bytes())
     for name, version in pins(REQUIREMENTS.read_text("utf-8")).items():
         for path, data in _installed(name, version):
             _write(to / path, data)
@@ -95,16 +115,28 @@ def _compile(folder: Path, python: str) -> None:
     )
 
 
-def _imported_modules() -> list[Path]:
-    """Return the files of all modules that handlers import, also later, in order.
+class _Finder(ModuleFinder):
+    """Finder of our own modules, in an environment that may have thousands of others."""
 
-    The packages of the command line (cli, convert, plan, runs, verify) are not among them.
+    def find_module(self, name: str, path: Any, parent: Any = None) -> Any:
+        if path is None and name not in ("ddbload", "lambdas"):
+            raise ImportError(name)
+        return super().find_module(name, path, parent)
+
+
+def _imported_modules() -> list[tuple[Path, Path]]:
+    """Return all modules that handlers import, also later: paths in the asset, and their files.
+
+    Those of the command line (cli, convert, planning, runs, verification) are not among them.
     """
-    finder = ModuleFinder([str(ROOT)])
+    finder = _Finder([str(ROOT), str(CODE)])
     for handler in sorted((ROOT / "lambdas").glob("[!_]*.py")):
         finder.import_hook(f"lambdas.{handler.stem}")
     files = (getattr(each, "__file__", None) for each in finder.modules.values())
-    return sorted(Path(file) for file in files if file is not None)
+    paths = [Path(file) for file in files if file is not None]
+    return sorted(
+        (path.relative_to(ROOT if path.is_relative_to(ROOT) else CODE), path) for path in paths
+    )
 
 
 def pins(requirements: str) -> dict[str, str]:
@@ -181,5 +213,5 @@ def _content(found: Distribution, path: PackagePath) -> bytes:
 def _reinstall_advice(name: str, version: str, what: str) -> str:
     return (
         f"{name} {what} in the environment that runs synthesis: install {name}=={version} there"
-        " again (`make setup`, or pip with requirements.txt)"
+        " again (`make setup`, or pip with requirements.txt or ddbload[cdk])"
     )

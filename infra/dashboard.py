@@ -10,10 +10,11 @@ from constructs import Construct
 
 from ddbload.contracts import states
 from ddbload.contracts.row_counts import OUTCOMES
-from infra.functions import Functions
-from infra.measures import own, waiting
-from infra.notice import Notice
-from infra.trigger import Trigger
+
+from .functions import Functions
+from .measures import own, waiting
+from .notice import Notice
+from .trigger import Trigger
 
 PERIOD = Duration.minutes(5)
 WIDTH, HEIGHT = 12, 6
@@ -44,6 +45,7 @@ class Dashboard(Construct):
         scope: Construct,
         name: str,
         *,
+        service: str,
         functions: Functions,
         trigger: Trigger,
         notice: Notice,
@@ -56,8 +58,8 @@ class Dashboard(Construct):
             default_interval=Duration.hours(12),
             widgets=[
                 [
-                    _graph("Runs that ended", _own(RUNS), stacked=True),
-                    _graph("Rows settled", _own(ROWS), stacked=True),
+                    _graph("Runs that ended", _own(service, RUNS), stacked=True),
+                    _graph("Rows settled", _own(service, ROWS), stacked=True),
                 ],
                 [
                     _graph(
@@ -65,7 +67,9 @@ class Dashboard(Construct):
                         [
                             cloudwatch.MathExpression(
                                 expression="units / PERIOD(units)",
-                                using_metrics={"units": own(states.CONSUMED_WRITE_UNITS, PERIOD)},
+                                using_metrics={
+                                    "units": own(service, states.CONSUMED_WRITE_UNITS, PERIOD)
+                                },
                                 label="write units a second",
                                 period=PERIOD,
                             )
@@ -73,8 +77,8 @@ class Dashboard(Construct):
                     ),
                     _graph(
                         "Throttled requests (left), invocations without progress (right)",
-                        _own({states.THROTTLED_REQUESTS: ("throttled", _COLORS.ORANGE)}),
-                        _own({states.STALLED_INVOCATIONS: ("no progress", _COLORS.RED)}),
+                        _own(service, {states.THROTTLED_REQUESTS: ("throttled", _COLORS.ORANGE)}),
+                        _own(service, {states.STALLED_INVOCATIONS: ("no progress", _COLORS.RED)}),
                     ),
                 ],
                 [
@@ -115,10 +119,11 @@ class Dashboard(Construct):
         )
 
 
-def _own(named: Mapping[str, tuple[str, str]]) -> list[cloudwatch.Metric]:
+def _own(service: str, named: Mapping[str, tuple[str, str]]) -> list[cloudwatch.Metric]:
     """Return metrics that the functions emit, with their labels and colors."""
     return [
-        own(name, PERIOD).with_(label=label, color=color) for name, (label, color) in named.items()
+        own(service, name, PERIOD).with_(label=label, color=color)
+        for name, (label, color) in named.items()
     ]
 
 

@@ -6,7 +6,7 @@ import json
 from collections.abc import Iterator
 from typing import Any
 
-from infra import DEFINITION, ROOT
+from . import DEFINITION, ROOT
 
 STATE_MACHINE_PAGE = ROOT / "docs" / "state-machine.md"
 

@@ -17,9 +17,14 @@ class UnknownSetting(DeploymentError):
 class InvalidSetting(DeploymentError):
     """The value of a knob is not allowed."""
 
+    def __init__(self, message: str, knob: str | None = None) -> None:
+        """`knob`: name of the setting; None if the message says what to set."""
+        super().__init__(message)
+        self.knob = knob
+
 
 class TableElsewhere(DeploymentError):
-    """A table is given by ARN, but other accounts and regions are not supported."""
+    """A table of another account or region, which are not supported."""
 
 
 class TableNotListed(DeploymentError):

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Iterable, Mapping
-from pathlib import Path
 from typing import Any, cast
 
 from aws_cdk import Aws, Duration
@@ -13,22 +11,22 @@ from aws_cdk import aws_lambda as lambda_
 from aws_cdk import aws_logs as logs
 from constructs import Construct
 
-from infra import variables
-from infra.bundling import bundle
-from infra.layers import Layers
-from infra.observability import Observability
-from infra.policy_statements import (
+from . import variables
+from .bundling import bundled
+from .inputs import Access
+from .layers import Layers
+from .observability import Observability
+from .policy_statements import (
     LIST_BUCKET,
     READ_OBJECTS,
     allow,
     bucket_arn,
     limited_source_statements,
     objects,
-    table_arn,
     use_keys,
 )
-from infra.settings import Settings
-from infra.storage import HISTORY, ONCE, STARTS, UPLOAD_ORDER, Storage
+from .settings import Settings
+from .storage import HISTORY, ONCE, STARTS, UPLOAD_ORDER, Storage
 
 TABLE_KEY = (
     "kms:Decrypt",
@@ -140,37 +138,38 @@ class Functions(Construct):
         scope: Construct,
         name: str,
         *,
+        service: str,
         settings: Settings,
+        access: Access,
         storage: Storage,
         observability: Observability,
     ) -> None:
         super().__init__(scope, name)
         self._storage = storage
+        self._access = access
         self._environment = variables.for_all(
             settings,
             work=storage.work.bucket_name,
             inbox=storage.inbox.bucket_name,
             account=Aws.ACCOUNT_ID,
-            stack=Aws.STACK_NAME,
+            service=service,
         )
         self._settings = settings
         self._log_groups = observability.functions
         step_timeout = Duration.seconds(settings.timeout_seconds)
         stops_early = variables.for_stopping_early(settings)
-        with tempfile.TemporaryDirectory() as folder:
-            bundle(Path(folder), settings.runtime)
-            code_bytes = sum(path.stat().st_size for path in Path(folder).rglob("*"))
-            layers = Layers(self, "Layers", settings=settings, code_bytes=code_bytes).versions
-            self._code = lambda_.Code.from_asset(folder)
-            self.preflight = self.make(
-                self,
-                "preflight",
-                "Checks a run's input and its table, and cuts the source into chunks",
-                timeout=step_timeout,
-                more={**stops_early, **variables.for_preflight(settings)},
-                layers=layers,
-            )
-            # The first function copied the asset into cdk.out.
+        folder = bundled(settings.runtime)
+        code_bytes = sum(path.stat().st_size for path in folder.rglob("*"))
+        layers = Layers(self, "Layers", settings=settings, code_bytes=code_bytes).versions
+        self._code = lambda_.Code.from_asset(str(folder))
+        self.preflight = self.make(
+            self,
+            "preflight",
+            "Checks a run's input and its table, and cuts the source into chunks",
+            timeout=step_timeout,
+            more={**stops_early, **variables.for_preflight(settings)},
+            layers=layers,
+        )
         self.import_chunk = self.make(
             self,
             "import_chunk",
@@ -301,7 +300,7 @@ class Functions(Construct):
             ["s3:DeleteObject"],
             objects(work, "runs/*/progress/*"),
         )
-        keys = self._settings.kms_keys
+        keys = self._access.table_keys
         use_keys(role, "WriteEncryptedTables", keys, TABLE_KEY, f"dynamodb.{Aws.REGION}")
 
     def allow_reporting(self, role: iam.Role) -> None:
@@ -316,9 +315,9 @@ class Functions(Construct):
         allow(role, "WriteReport", ["s3:PutObject"], objects(work, *written))
 
     def allow_tables(self, role: iam.Role, actions: Iterable[str]) -> None:
-        """Allow a role these actions of DynamoDB on the tables that the settings name."""
-        tables = [table_arn(table) for table in self._settings.tables]
-        allow(role, "UseTables", [f"dynamodb:{each}" for each in sorted(actions)], tables)
+        """Allow a role these actions of DynamoDB on the tables that may be written."""
+        named = [f"dynamodb:{each}" for each in sorted(actions)]
+        allow(role, "UseTables", named, self._access.tables)
 
     def _allow_sources(self, role: iam.Role, storage: Storage) -> None:
         sources = self._settings.source_buckets
@@ -336,5 +335,5 @@ class Functions(Construct):
         for statement in limited_source_statements(sources):
             allow(role, *statement)
         # A source may be in another region.
-        keys = self._settings.kms_keys
+        keys = self._access.source_keys
         use_keys(role, "ReadEncryptedSources", keys, ["kms:Decrypt"], "s3.*")

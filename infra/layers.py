@@ -8,8 +8,8 @@ from pathlib import Path
 from aws_cdk import aws_lambda as lambda_
 from constructs import Construct
 
-from infra.settings import Settings
-from infra.wheels import PACKAGES, check_sizes, fetch_wheel, unpack_wheel
+from .settings import Settings
+from .wheels import PACKAGES, check_sizes, fetch_wheel, unpack_wheel
 
 
 class Layers(Construct):

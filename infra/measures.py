@@ -1,20 +1,35 @@
-"""Metrics of the stack: ddbload's own, and AWS's of its functions and queues."""
+"""Metrics of a pipeline: ddbload's own, and AWS's of its functions and queues."""
 
 from __future__ import annotations
 
-from aws_cdk import Aws, Duration
+from aws_cdk import Duration
 from aws_cdk import aws_cloudwatch as cloudwatch
 from aws_cdk import aws_sqs as sqs
 
-from ddbload.contracts.states import METRICS_NAMESPACE, SERVICE_DIMENSION
+from ddbload.contracts.states import (
+    CONSUMED_WRITE_UNITS,
+    METRICS_NAMESPACE,
+    ROW_METRICS,
+    RUN_METRICS,
+    SERVICE_DIMENSION,
+    STALLED_INVOCATIONS,
+    THROTTLED_REQUESTS,
+)
+
+OWN = (
+    *ROW_METRICS,
+    *RUN_METRICS,
+    *(CONSUMED_WRITE_UNITS, STALLED_INVOCATIONS, THROTTLED_REQUESTS),
+)
+"""Names of the metrics that the functions emit."""
 
 
-def own(name: str, period: Duration) -> cloudwatch.Metric:
-    """Return the sum of a metric that the functions emit (`ddbload.contracts.states`)."""
+def own(service: str, name: str, period: Duration) -> cloudwatch.Metric:
+    """Return the sum of a metric that the functions of a pipeline emit."""
     return cloudwatch.Metric(
         namespace=METRICS_NAMESPACE,
         metric_name=name,
-        dimensions_map={SERVICE_DIMENSION: Aws.STACK_NAME},
+        dimensions_map={SERVICE_DIMENSION: service},
         statistic=cloudwatch.Stats.SUM,
         period=period,
     )

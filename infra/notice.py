@@ -10,11 +10,12 @@ from aws_cdk import aws_s3 as s3
 from constructs import Construct
 
 from ddbload.contracts.states import EVENT_SOURCE, RUN_COMPLETED
-from infra import variables
-from infra.functions import DESCRIBE_TABLES, REPORT_TIMEOUT, Functions
-from infra.policy_statements import allow, objects
-from infra.storage import NOTICES, Storage, encrypted_queue
-from infra.workflow import Workflow
+
+from . import variables
+from .functions import DESCRIBE_TABLES, REPORT_TIMEOUT, Functions
+from .policy_statements import allow, objects
+from .storage import NOTICES, Storage, encrypted_queue
+from .workflow import Workflow
 
 ENDED_BADLY = ("ABORTED", "FAILED", "TIMED_OUT")
 """Statuses of executions that may have ended without Report."""

@@ -10,7 +10,7 @@ from aws_cdk import aws_kms as kms
 from aws_cdk import aws_logs as logs
 from constructs import Construct
 
-from infra.settings import FUNCTIONS
+from .settings import FUNCTIONS
 
 _ADMINISTRATION = [
     "kms:CancelKeyDeletion",
@@ -45,25 +45,32 @@ class Observability(Construct):
     """
 
     def __init__(
-        self, scope: Construct, name: str, *, retention_days: int, own_key: bool = False
+        self,
+        scope: Construct,
+        name: str,
+        *,
+        service: str,
+        retention_days: int,
+        own_key: bool = False,
     ) -> None:
+        """`service`: the pipeline's name, which is part of the groups' names."""
         super().__init__(scope, name)
         # Step Functions keeps its log permissions in one resource policy of limited size. Groups
         # below this prefix share one entry there.
-        machine = f"/aws/vendedlogs/states/{Aws.STACK_NAME}"
-        functions = {each: f"/ddbload/{Aws.STACK_NAME}/{each}" for each in FUNCTIONS}
-        self._key = self._made_key([machine, *functions.values()]) if own_key else None
+        machine = f"/aws/vendedlogs/states/{service}"
+        functions = {each: f"/ddbload/{service}/{each}" for each in FUNCTIONS}
+        self._key = self._made_key(service, [machine, *functions.values()]) if own_key else None
         self.machine = self._group("StateMachine", machine, retention_days)
         self.functions = {
             each: self._group(each.title().replace("_", ""), group, retention_days)
             for each, group in functions.items()
         }
 
-    def _made_key(self, groups: list[str]) -> kms.Key:
+    def _made_key(self, service: str, groups: list[str]) -> kms.Key:
         return kms.Key(
             self,
             "Key",
-            description=f"Log groups of {Aws.STACK_NAME}",
+            description=f"Log groups of {service}",
             enable_key_rotation=True,
             # The key encrypts only log groups, which are deleted with the stack.
             removal_policy=RemovalPolicy.DESTROY,

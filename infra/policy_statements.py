@@ -19,8 +19,9 @@ from aws_cdk import aws_iam as iam
 from aws_cdk import aws_s3 as s3
 
 from ddbload.contracts.upload_rule import SourceBucket
-from infra.errors import TooManySettings
-from infra.settings import Settings
+
+from .errors import TooManySettings
+from .settings import Settings
 
 ARNS_OF_A_STATEMENT = 36
 ARN_CHARACTERS = 153
@@ -71,11 +72,6 @@ def allow(
             role.add_statements(statement)
         else:
             role.add_to_policy(statement)
-
-
-def table_arn(name: str) -> str:
-    """Return the ARN of a table in the deployment's account and region."""
-    return f"arn:{Aws.PARTITION}:dynamodb:{Aws.REGION}:{Aws.ACCOUNT_ID}:table/{name}"
 
 
 def bucket_arn(name: str) -> str:
@@ -139,8 +135,8 @@ def check_policy_sizes(settings: Settings) -> None:
     if policies > MANAGED_POLICIES:
         raise TooManySettings(
             f"the role of preflight would have up to {policies} managed policies, and"
-            f" AWS allows {MANAGED_POLICIES}: name fewer tables or source_buckets, or deploy a"
-            " second stack (stack_name) for some of them"
+            f" AWS allows {MANAGED_POLICIES}: name fewer tables or source_buckets, or make a"
+            " second pipeline (another stack_name) for some of them"
         )
 
 

@@ -24,7 +24,8 @@ from ddbload.contracts.upload_rule import (
     UploadRule,
 )
 from ddbload.errors import DdbloadError
-from infra.errors import (
+
+from .errors import (
     AmbiguousUpload,
     BucketNotListed,
     InvalidSetting,
@@ -32,7 +33,7 @@ from infra.errors import (
     TableNotListed,
     UnknownSetting,
 )
-from infra.wheels import PACKAGES
+from .wheels import PACKAGES
 
 FUNCTIONS = ("preflight", "import_chunk", "report", "on_upload", "on_stopped")
 RUNTIMES = ("python3.11", "python3.12", "python3.13", "python3.14")
@@ -51,6 +52,8 @@ MAX_SMALL_BYTES = 16 * 1024 * 1024
 IMPORT_CONCURRENCY = range(1, 10_001)
 """At 0 no chunk would be imported; more than a run's `workers` would never be used."""
 
+TOKEN = re.compile(r"[$#]\{Token\[[^]]*\]\}")
+"""Form of what CDK puts in place of a text that is only known at deployment."""
 _STACK_NAME = re.compile(r"[A-Za-z][A-Za-z0-9-]{0,127}", re.ASCII)
 _BUCKET = re.compile(r"[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]", re.ASCII)
 _LAYER = re.compile(
@@ -188,10 +191,26 @@ class Settings:
     def from_context(cls, context: Mapping[str, Any]) -> Settings:
         """Read the app's context, in which CDK and other apps have keys, too.
 
-        Raises an error of `infra.errors` for the first wrong knob.
+        Raises an error of `.errors` for the first wrong knob.
         """
         _refuse_misspelt(context)
-        given = {name: context[name] for name in _KNOBS if context.get(name) is not None}
+        try:
+            return cls.of({name: context.get(name) for name in _KNOBS})
+        except InvalidSetting as error:
+            if error.knob is None:
+                raise
+            raise InvalidSetting(
+                f"{error}: set it in cdk.json's context, with -c {error.knob}=..., or ddbload"
+                f" deploy --set {error.knob}=..."
+            ) from None
+
+    @classmethod
+    def of(cls, knobs: Mapping[str, Any]) -> Settings:
+        """Read knobs by their names; None stands for the default.
+
+        Names of tables, buckets and the like may be tokens of CDK. Raises as `from_context`.
+        """
+        given = {name: value for name, value in knobs.items() if value is not None}
         readers = {each.name: each.metadata["read"] for each in fields(cls) if each.metadata}
         found = cls(
             **{name: read(name, given[name]) for name, read in readers.items() if name in given}
@@ -293,7 +312,7 @@ def _source_bucket(where: str, value: object) -> SourceBucket:
     try:
         found = SourceBucket.from_json(value, where)
     except DdbloadError as error:
-        raise InvalidSetting(f"{error.message}: {_where_to_set('source_buckets')}") from None
+        raise InvalidSetting(error.message, "source_buckets") from None
     if "${" in found.prefix:
         raise _wrong(where, found.prefix, "a prefix without ${, which IAM takes for a variable")
     _bucket(where, found.bucket)
@@ -301,6 +320,8 @@ def _source_bucket(where: str, value: object) -> SourceBucket:
 
 
 def _bucket(where: str, name: object) -> str:
+    if _is_token(name):
+        return str(name)
     if not isinstance(name, str) or not _BUCKET.fullmatch(name):
         raise _wrong(where, name, "a bucket's name, without s3:// or arn:")
     if name.endswith("-s3alias"):
@@ -324,7 +345,7 @@ def _topic(arn: object) -> str:
 
 
 def _layer(where: str, arn: str) -> str:
-    if not _LAYER.fullmatch(arn):
+    if not _is_token(arn) and not _LAYER.fullmatch(arn):
         wanted = "the ARN of a layer's version, arn:aws:lambda:...:layer:NAME:1"
         raise _wrong(where, arn, wanted)
     return arn
@@ -400,10 +421,11 @@ def _upload_rule(where: str, value: object) -> UploadRule:
         _table(f"{where}.table", rule.table)
         if rule.bucket is not None:
             _bucket(f"{where}.bucket", rule.bucket)
-        rule.check(where)
+        # Its name was checked above, and may be a token.
+        replace(rule, table="table").check(where)
     except DdbloadError as error:
         named = error.message if where in error.message else f"{where}: {error.message}"
-        raise InvalidSetting(f"{named}: {_where_to_set('uploads')}") from None
+        raise InvalidSetting(named, "uploads") from None
     return rule
 
 
@@ -418,22 +440,25 @@ def _with_whole_numbers(value: Any) -> Any:
     return value
 
 
-def _where_to_set(knob: str) -> str:
-    return f"set it in cdk.json's context, with -c {knob}=..., or ddbload deploy --set {knob}=..."
-
-
 def _wrong(where: str, value: object, wanted: str) -> InvalidSetting:
     """Make the error for a value that a knob does not allow."""
     shown = json.dumps(value, default=str)
     shown = shown if len(shown) <= 80 else f"{shown[:77]}..."
     knob = where.partition("[")[0].partition(".")[0]
-    return InvalidSetting(f"{where} is {shown}, and must be {wanted}: {_where_to_set(knob)}")
+    return InvalidSetting(f"{where} is {shown}, and must be {wanted}", knob)
 
 
 def _matching(where: str, value: object, pattern: re.Pattern[str]) -> str:
+    if _is_token(value):
+        return str(value)
     if not isinstance(value, str) or not pattern.fullmatch(value):
         raise _wrong(where, value, f"text like {pattern.pattern}")
     return value
+
+
+def _is_token(value: object) -> bool:
+    """Return whether a text has a part that is only known at deployment."""
+    return isinstance(value, str) and TOKEN.search(value) is not None
 
 
 def _one_of(where: str, value: object, choices: Collection[str]) -> str:

@@ -1,22 +1,23 @@
-"""The stack of the deployment."""
+"""The stack that `ddbload deploy` deploys: one pipeline, for tables and buckets that exist."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from aws_cdk import Annotations, CfnOutput, Stack
+from aws_cdk import Annotations, Aws, Stack
+from aws_cdk import aws_dynamodb as dynamodb
+from aws_cdk import aws_kms as kms
+from aws_cdk import aws_lambda as lambda_
+from aws_cdk import aws_s3 as s3
+from aws_cdk import aws_sns as sns
 from constructs import Construct
 
 from ddbload import __version__
-from infra.alarms import Alarms
-from infra.dashboard import Dashboard
-from infra.functions import Functions
-from infra.notice import Notice
-from infra.observability import Observability
-from infra.settings import Settings
-from infra.storage import Storage
-from infra.trigger import Trigger
-from infra.workflow import Workflow
+from ddbload.contracts.upload_rule import UploadRule
+
+from .inputs import Knobs, Network, Source, Upload
+from .pipeline import ImportPipeline
+from .settings import Settings
 
 
 class DdbloadStack(Stack):
@@ -36,76 +37,48 @@ class DdbloadStack(Stack):
         self.template_options.metadata = {
             "ddbload": {"version": __version__, "settings": settings.to_context()}
         }
-        storage = Storage(
+        tables = {
+            name: dynamodb.Table.from_table_name(self, f"Table-{name}", name)
+            for name in settings.tables
+        }
+        buckets = {
+            name: s3.Bucket.from_bucket_name(self, f"Bucket-{name}", name)
+            for name in dict.fromkeys(each.bucket for each in settings.source_buckets)
+        }
+        topic, key = settings.alarm_topic, settings.bucket_key
+        knobs: Any = {name: getattr(settings, name) for name in Knobs.__annotations__}
+        ImportPipeline(
             self,
-            "Storage",
-            retain_runs_days=settings.retain_runs_days,
-            key=settings.bucket_key,
-        )
-        observability = Observability(
-            self,
-            "Observability",
-            retention_days=settings.log_retention_days,
-            own_key=settings.log_key,
-        )
-        functions = Functions(
-            self,
-            "Functions",
-            settings=settings,
-            storage=storage,
-            observability=observability,
-        )
-        workflow = Workflow(
-            self,
-            "Workflow",
-            functions=functions,
-            storage=storage,
-            log_group=observability.machine,
-            tracing=settings.tracing,
-        )
-        trigger = Trigger(
-            self,
-            "Trigger",
-            settings=settings,
-            storage=storage,
-            functions=functions,
-            machine=workflow.machine,
-        )
-        notice = Notice(self, "Notice", storage=storage, functions=functions, workflow=workflow)
-        if settings.alarm_topic is not None:
-            Alarms(self, "Alarms", topic=settings.alarm_topic, trigger=trigger, notice=notice)
-        if settings.dashboard:
-            Dashboard(self, "Dashboard", functions=functions, trigger=trigger, notice=notice)
-        # The command line finds the stack by these outputs.
-        for name, value, description in (
-            ("StateMachineArn", workflow.machine.state_machine_arn, "Runs are executions of it"),
-            ("WorkBucketName", storage.work.bucket_name, "Has the ledger, below runs/"),
-            ("InboxBucketName", storage.inbox.bucket_name, "Uploads to it start runs"),
-            ("UploadQueueUrl", trigger.queue.queue_url, "Uploads that wait for their run"),
-            (
-                "UploadDeadLetterQueueUrl",
-                trigger.dead_letters.queue_url,
-                "Uploads that could not start a run",
-            ),
-            (
-                "FunctionLogGroups",
-                ",".join(group.log_group_name for group in observability.functions.values()),
-                "What the functions log; ddbload logs",
-            ),
-            ("Version", __version__, "Version of ddbload that was deployed"),
-        ):
-            CfnOutput(self, name, value=value, description=description)
-        # For the policies of keys, buckets and tables.
-        for name, role in (
-            ("PreflightRoleArn", functions.preflight.role),
-            ("ImportChunkRoleArn", functions.import_chunk.role),
-            ("ReportRoleArn", functions.report.role),
-            ("OnUploadRoleArn", trigger.on_upload.role),
-            ("OnStoppedRoleArn", notice.on_stopped.role),
-            ("StateMachineRoleArn", workflow.role),
-        ):
-            CfnOutput(self, name, value=role.role_arn)
+            # CDK leaves this id out of logical ids, and a changed one would replace a bucket.
+            "Default",
+            name=Aws.STACK_NAME,
+            tables=list(tables.values()),
+            source_buckets=[
+                Source(
+                    bucket=buckets[each.bucket],
+                    prefix=each.prefix,
+                    owner=each.owner,
+                    requester_pays=each.requester_pays,
+                )
+                for each in settings.source_buckets
+            ],
+            uploads=[_upload(each, tables, buckets) for each in settings.uploads],
+            kms_keys=[self._key(f"Key-{n}", arn) for n, arn in enumerate(settings.kms_keys)],
+            bucket_key=self._key("BucketKey", key) if key else None,
+            layers=[
+                lambda_.LayerVersion.from_layer_version_arn(self, f"Layer-{number}", arn)
+                for number, arn in enumerate(settings.layers)
+            ],
+            alarm_topic=sns.Topic.from_topic_arn(self, "Topic", topic) if topic else None,
+            network=Network(settings.vpc, settings.subnets, settings.security_groups)
+            if settings.vpc
+            else None,
+            **knobs,
+        ).add_outputs()
         self._warn(settings)
+
+    def _key(self, name: str, arn: str) -> kms.IKey:
+        return kms.Key.from_key_arn(self, name, arn)
 
     def _warn(self, settings: Settings) -> None:
         """Warn about settings that deploy but are probably mistakes."""
@@ -122,3 +95,12 @@ class DdbloadStack(Stack):
                 "No upload starts a run: map prefixes to tables in cdk.json's uploads, if that"
                 " is wanted",
             )
+
+
+def _upload(
+    rule: UploadRule, tables: dict[str, dynamodb.ITable], buckets: dict[str, s3.IBucket]
+) -> Upload:
+    given = rule.to_json()
+    bucket = given.pop("bucket", None)
+    table = tables[given.pop("table")]
+    return Upload(table=table, bucket=None if bucket is None else buckets[bucket], **given)

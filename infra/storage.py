@@ -15,7 +15,8 @@ from aws_cdk import aws_s3 as s3
 from aws_cdk import aws_sqs as sqs
 from constructs import Construct
 
-from infra.policy_statements import use_keys
+from .inputs import key_arns
+from .policy_statements import use_keys
 
 RUNS = "runs/"
 STARTS = "started/"
@@ -37,11 +38,12 @@ class Storage(Construct):
     """The work bucket, with the ledgers, and the inbox, where an upload starts a run."""
 
     def __init__(
-        self, scope: Construct, name: str, *, retain_runs_days: int, key: str | None = None
+        self, scope: Construct, name: str, *, retain_runs_days: int, key: kms.IKey | None = None
     ) -> None:
-        """`key`: ARN of a KMS key that encrypts both; None for S3's own keys."""
+        """`key`: KMS key that encrypts both; None for S3's own keys."""
         super().__init__(scope, name)
-        self._key = None if key is None else kms.Key.from_key_arn(self, "Key", key)
+        self._key = key
+        self._key_arns = key_arns([key])
         kept = Duration.days(retain_runs_days)
         self.work = self._bucket(
             "Work",
@@ -79,9 +81,8 @@ class Storage(Construct):
 
     def allow_key(self, role: iam.Role) -> None:
         """Allow a role to read and write objects that are encrypted with the buckets' key."""
-        if self._key is not None:
-            actions = ["kms:Decrypt", "kms:GenerateDataKey"]
-            use_keys(role, "UseBucketKey", [self._key.key_arn], actions, f"s3.{Aws.REGION}")
+        actions = ["kms:Decrypt", "kms:GenerateDataKey"]
+        use_keys(role, "UseBucketKey", self._key_arns, actions, f"s3.{Aws.REGION}")
 
     def _bucket(self, name: str, **more: Any) -> s3.Bucket:
         # CloudFormation makes the names, since bucket names are globally unique.

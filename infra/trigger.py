@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from aws_cdk import Duration, Stack
+from aws_cdk import Duration, Stack, Token
 from aws_cdk import aws_events as events
 from aws_cdk import aws_iam as iam
 from aws_cdk import aws_lambda as lambda_
@@ -17,11 +17,11 @@ from aws_cdk import aws_sqs as sqs
 from aws_cdk import aws_stepfunctions as sfn
 from constructs import Construct
 
-from infra import variables
-from infra.functions import Functions
-from infra.policy_statements import allow, objects
-from infra.settings import Settings
-from infra.storage import UPLOAD_ORDER, Storage, encrypted_queue
+from . import variables
+from .functions import Functions
+from .policy_statements import allow, objects
+from .settings import Settings
+from .storage import UPLOAD_ORDER, Storage, encrypted_queue
 
 TIMEOUT = Duration.seconds(60)
 """Timeout of on_upload, which begins no message in the last 30 seconds."""
@@ -80,8 +80,10 @@ class Trigger(Construct):
         allow(role, "ListLedger", ["s3:ListBucket"], [storage.work.bucket_arn])
         self._read_queue(any_uploads=bool(settings.uploads))
         rules = [
-            self._rule("Inbox" if bucket is None else f"Bucket-{bucket}", pattern)
-            for bucket, pattern in variables.patterns(settings, inbox).items()
+            self._rule(_rule_id(bucket, number), pattern)
+            for number, (bucket, pattern) in enumerate(
+                variables.patterns(settings, inbox).items(), start=1
+            )
         ]
         for queue in (self.queue, self.dead_letters):
             _allow_rules(queue, [rule.attr_arn for rule in rules])
@@ -129,6 +131,13 @@ class Trigger(Construct):
                 )
             ],
         )
+
+
+def _rule_id(bucket: str | None, number: int) -> str:
+    """Return a construct's id, which cannot have a name that is only known at deployment."""
+    if bucket is None:
+        return "Inbox"
+    return f"Source{number}" if Token.is_unresolved(bucket) else f"Bucket-{bucket}"
 
 
 def _allow_rules(queue: sqs.Queue, rules: list[str]) -> None:

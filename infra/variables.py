@@ -22,9 +22,10 @@ from ddbload.contracts.upload_rule import (
     UPLOADS,
     WORK_BUCKET,
 )
-from infra.errors import TooManySettings
-from infra.policy_statements import check_policy_sizes
-from infra.settings import Settings
+
+from .errors import TooManySettings
+from .policy_statements import check_policy_sizes
+from .settings import TOKEN, Settings
 
 ENVIRONMENT_BYTES = 4096
 """Lambda's limit for the names and values of a function's environment variables."""
@@ -32,23 +33,25 @@ PATTERN_CHARACTERS = 2048
 """EventBridge's limit for a rule's event pattern."""
 
 _BUCKET = "b" * 63
+_GENERATED = "g" * 63
+"""In place of a name that CloudFormation makes: from the stack's and the logical name."""
 _ACCOUNT = "123456789012"
 _MACHINE = f"arn:aws-us-gov:states:us-gov-west-1:123456789012:stateMachine:{'s' * 80}"
 """The longest ARN of any partition."""
 
 
 def for_all(
-    settings: Settings, *, work: str, inbox: str, account: str, stack: str
+    settings: Settings, *, work: str, inbox: str, account: str, service: str
 ) -> dict[str, str]:
-    """Return the variables of every function."""
+    """Return the variables of every function. `service`: the pipeline's name."""
     return {
         ACCOUNT: account,
         WORK_BUCKET: work,
         INBOX: inbox,
         SOURCE_BUCKETS: ",".join([inbox, *(each.to_text() for each in settings.source_buckets)]),
         TABLES: ",".join(settings.tables),
-        # Dimension of the metrics, which tells stacks apart.
-        "POWERTOOLS_SERVICE_NAME": stack,
+        # Dimension of the metrics, which tells pipelines apart.
+        "POWERTOOLS_SERVICE_NAME": service,
     }
 
 
@@ -103,15 +106,18 @@ def _pattern(bucket: str, prefixes: list[str]) -> dict[str, Any]:
     return {"source": ["aws.s3"], "detail-type": ["Object Created"], "detail": detail}
 
 
-def check(settings: Settings) -> None:
-    """Raise `TooManySettings` for settings with which a deployment would fail half way."""
+def check(settings: Settings, service: str | None = None) -> None:
+    """Raise `TooManySettings` for settings with which a deployment would fail half way.
+
+    `service`: the pipeline's name; None for the stack's.
+    """
     variables = {
         **for_all(
             settings,
             work=_BUCKET,
             inbox=_BUCKET,
             account=_ACCOUNT,
-            stack=settings.stack_name,
+            service=settings.stack_name if service is None else service,
         ),
         **for_uploads(machine=_MACHINE, mappings=_compact(mappings(settings, _BUCKET))),
     }
@@ -123,13 +129,13 @@ def check(settings: Settings) -> None:
 
 
 def _compact(value: object) -> str:
-    return json.dumps(value, separators=(",", ":"))
+    return TOKEN.sub(_GENERATED, json.dumps(value, separators=(",", ":")))
 
 
 def _fits(what: str, size: int, limit: int) -> None:
     if size > limit:
         raise TooManySettings(
             f"{what} would have up to {size} characters, and AWS allows {limit}: name fewer"
-            " tables, source_buckets or uploads, or deploy a second stack (stack_name) for some"
-            " of them"
+            " tables, source_buckets or uploads, or make a second pipeline (another stack_name)"
+            " for some of them"
         )

@@ -17,8 +17,8 @@ import zipfile
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path, PurePosixPath
 
-from infra import ROOT
-from infra.errors import LayersTooLarge, WheelDamaged, WheelUnavailable
+from . import ROOT
+from .errors import LayersTooLarge, WheelDamaged, WheelUnavailable
 
 PACKAGES = {"parquet": "pyarrow", "zstd": "zstandard"}
 """The package of each extra. None of them needs others."""

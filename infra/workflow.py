@@ -8,10 +8,10 @@ from aws_cdk import aws_logs as logs
 from aws_cdk import aws_stepfunctions as sfn
 from constructs import Construct
 
-from infra import DEFINITION
-from infra.functions import Functions
-from infra.policy_statements import allow, objects
-from infra.storage import MAP_RUNS, Storage
+from . import DEFINITION
+from .functions import Functions
+from .policy_statements import allow, objects
+from .storage import MAP_RUNS, Storage
 
 MAP_LABEL = "ImportChunks"
 """Label of the distributed Map, which is part of its children's ARNs."""

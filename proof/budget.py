@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from ddbload.contracts import run_record as prices
 from ddbload.contracts.options import DEFAULT_CHUNK_BYTES
-from ddbload.plan.price import METRICS, PreflightWork, Workload, writes
+from ddbload.planning.price import METRICS, PreflightWork, Workload, writes
 
 ROW_BYTES = 100
 """Bytes of a row of the proof's files, about; each is one write unit."""

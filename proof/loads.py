@@ -7,7 +7,7 @@ import sys
 import time
 
 from ddbload.aws.table_description import NEW_TABLE_RATE
-from ddbload.plan.price import writes
+from ddbload.planning.price import writes
 from proof.account import require
 from proof.deployment import run_command
 from proof.session import RUN_SECONDS, Session, median, require_rows, rows

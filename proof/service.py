@@ -9,7 +9,7 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 
 from ddbload.contracts.run_record import GB_SECOND, TRANSITION
-from ddbload.plan.price import CHUNK_TRANSITIONS, RUN_TRANSITIONS, writes
+from ddbload.planning.price import CHUNK_TRANSITIONS, RUN_TRANSITIONS, writes
 from proof.account import require
 from proof.budget import run_services
 from proof.cleanup import POLICY

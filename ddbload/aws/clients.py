@@ -33,7 +33,7 @@ class AwsSettings:
 
 def _client(service: str) -> Any:
     """Make an attribute of `Clients` that holds the client of a service."""
-    return cached_property(lambda clients: clients._make(service))
+    return cached_property(lambda clients: clients.service(service))
 
 
 class Clients:
@@ -82,7 +82,7 @@ class Clients:
     @cached_property
     def s3(self) -> S3Client:
         """botocore client of S3."""
-        client: S3Client = self._make("s3")
+        client: S3Client = self.service("s3")
         add_terms: Any = self._add_terms
         client.meta.events.register("provide-client-params.s3", add_terms)
         return client
@@ -119,13 +119,9 @@ class Clients:
     cloudformation: cached_property[CloudFormationClient] = _client("cloudformation")
     """botocore client of CloudFormation."""
 
-    def service(self, name: str) -> Any:
-        """Make a client of a service that only a few commands use."""
-        return self._make(name)
-
     def advisory(self, service: str) -> Any:
         """Make a client that reads information a run can do without, and so waits only briefly."""
-        return self._make(service, seconds=ADVISORY_SECONDS)
+        return self.service(service, seconds=ADVISORY_SECONDS)
 
     def session(self, *, anew: bool = False) -> Session:
         """Return the session that clients share; with `anew`, make one with new credentials."""
@@ -144,7 +140,7 @@ class Clients:
         self.session(anew=True)
         self.__dict__.pop("dynamodb", None)
 
-    def _make(self, service: str, *, seconds: int | None = None) -> Any:
+    def service(self, service: str, *, seconds: int | None = None) -> Any:
         """Make a client. `seconds`: its time-outs, where they are not the usual ones."""
         from ddbload.aws.boto_clients import make_client
 

@@ -221,13 +221,10 @@ def classify_failure(error: Exception) -> AwsFailure | None:
 def _failure_of_client_error(error: ClientError) -> AwsFailure:
     answer: Any = error.response
     code = str(answer.get("Error", {}).get("Code") or "")
-    text = str(answer.get("Error", {}).get("Message") or code)
+    text = str(answer.get("Error", {}).get("Message") or "")
     metadata = answer.get("ResponseMetadata", {})
     status = int(metadata.get("HTTPStatusCode") or 0)
     request_id = str(metadata.get("RequestId") or "")
-    if not _CODE.fullmatch(code):
-        # Not a response of AWS, of which botocore makes an error text all the same.
-        code, text = str(status), f"HTTP status {status}"
     failure = failure_of_code(code, text, status, request_id, _reasons(answer))
     if failure.is_foreign and error.operation_name.startswith("Head"):
         # AWS's errors have no body there.
@@ -257,9 +254,7 @@ def failure_of_response(response: Response) -> AwsFailure | None:
     # For example "com.amazonaws.dynamodb.v20120810#ThrottlingException", maybe with ":http://…".
     code = kind.partition(":")[0].rpartition("#")[2] if isinstance(kind, str) else ""
     text = answer.get("message") or answer.get("Message")
-    if not _CODE.fullmatch(code):
-        code, text = str(status), None
-    text = text if isinstance(text, str) else f"HTTP status {status}"
+    text = text if isinstance(text, str) else ""
     return _with_item(failure_of_code(code, text, status, request_id, _reasons(answer)), answer)
 
 
@@ -273,9 +268,7 @@ def failure_of_s3_response(response: Response) -> AwsFailure | None:
         return None
     fields = _error_fields(response)
     code, text = fields.get("Code", ""), unescape(fields.get("Message", ""), _ENTITIES)
-    if not _CODE.fullmatch(code):
-        code, text = str(status), f"HTTP status {status}"
-    return failure_of_code(code, text or code, status, response.headers.get("x-amz-request-id", ""))
+    return failure_of_code(code, text, status, response.headers.get("x-amz-request-id", ""))
 
 
 def redirected_region(response: Response, bucket: str, region: str) -> AwsConfiguration | None:
@@ -310,7 +303,12 @@ def _is_foreign(code: str, status: int) -> bool:
 def failure_of_code(
     code: str, text: str, status: int, request_id: str = "", reasons: tuple[str, ...] = ()
 ) -> AwsFailure:
-    """Classify a failure by AWS's error code, or by the HTTP status if the code is unknown."""
+    """Classify a failure by AWS's error code, or by the HTTP status if the code is unknown.
+
+    An answer without a code of AWS is another server's: its text is not quoted.
+    """
+    if not _CODE.fullmatch(code):
+        code, text = str(status), f"HTTP status {status}"
     kind = _KINDS.get(code, FailureKind.FATAL)
     if kind is FailureKind.THROTTLED or status == 429:
         kind = FailureKind.THROTTLED
@@ -318,7 +316,7 @@ def failure_of_code(
         kind = FailureKind.UNSURE
     elif kind is FailureKind.FATAL and status == 413:
         kind = FailureKind.INVALID
-    return AwsFailure(kind, code, text, status, request_id, reasons)
+    return AwsFailure(kind, code, text or code, status, request_id, reasons)
 
 
 def _with_item(failure: AwsFailure, answer: Mapping[str, Any]) -> AwsFailure:

@@ -19,7 +19,6 @@ from ddbload.errors import (
     AccessDenied,
     BackupRequired,
     RequestRefused,
-    ServiceUnavailable,
     TableNotActive,
     TableNotFound,
     TableReplaced,
@@ -47,9 +46,7 @@ def describe_table_with_response(
     that deployed functions may not send. Raises `TableNotFound`, `TableNotActive`, and AWS's
     errors.
     """
-    absent = (
-        f"there is no table {name} in {client.meta.region_name}; ddbload does not create tables"
-    )
+    absent = f"there is no table {name} in {client.meta.region_name}"
     try:
         return _ask(
             client, name, lambda answer: (_table(name, answer), answer), absent, retry_policy
@@ -67,8 +64,7 @@ def _suggestion(client: DynamoDBClient, name: str) -> str:
     with suppress(Exception):
         names = client.list_tables()["TableNames"]
     return did_you_mean(name, names) or (
-        f" (ddbload plan SOURCE {name} --create-table KEY:TYPE prints the command that does);"
-        " --region names another region"
+        "; ddbload import --create-table KEY:TYPE makes it, --region names another region"
     )
 
 
@@ -123,28 +119,17 @@ def _ask(
     def expected(failure: AwsFailure) -> Exception | None:
         return TableNotFound(absent) if failure.code == "ResourceNotFoundException" else None
 
-    doing = f"describing table {name}"
-    is_foreign = False
-
     def ask() -> T:
-        nonlocal is_foreign
         try:
-            is_foreign = False
             answer: Any = client.describe_table(TableName=name)
             return read(answer["Table"])
         except (AttributeError, LookupError, TypeError, ValueError):
             # A damaged answer is read again.
-            is_foreign = True
-            raise ConnectionError("the answer is not from DynamoDB") from None
+            raise ConnectionError("the answer is not from DynamoDB; check the endpoint") from None
 
-    try:
-        return call_with_retries(ask, doing, policy=retry_policy, expected=expected)
-    except ServiceUnavailable:
-        if not is_foreign:
-            raise
-        raise ServiceUnavailable(
-            f"{doing}: the answer is not from DynamoDB; check the endpoint"
-        ) from None
+    return call_with_retries(
+        ask, f"describing table {name}", policy=retry_policy, expected=expected
+    )
 
 
 def _id(table: Mapping[str, Any]) -> str:

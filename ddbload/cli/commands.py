@@ -25,6 +25,7 @@ SECTIONS: Mapping[str, Mapping[str, tuple[str, str]]] = {
         "plan": ("plan_command", "Check a source, and estimate price and time; no writes."),
         "verify": ("verify_command", "Compare a source's items with a table's; no writes."),
         "convert": ("convert_command", "Write a source's items as DynamoDB JSON lines."),
+        "run": ("job_file", "Run the loads of a job file."),
         "ls": ("listing_commands", "List objects in S3, in parallel."),
     },
     "Runs": {
@@ -108,14 +109,12 @@ class Commands(click.Group):
     ) -> tuple[str | None, click.Command | None, list[str]]:
         """Find the named command. Raises `InvalidUsage` with a hint for other tools' names."""
         if args[0] not in self.commands and not ctx.resilient_parsing:
+            if args[0] == "help" and args[1:] and args[1] in self.commands:
+                raise InvalidUsage(f"did you mean ddbload {args[1]} --help?")
             hint = command_hint(args[0])
             if hint is not None:
                 raise InvalidUsage(hint)
         return super().resolve_command(ctx, args)
-
-    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click's signature
-        """List commands in the order of `SECTIONS`, not alphabetically."""
-        return list(self.commands)
 
     def format_commands(
         self,

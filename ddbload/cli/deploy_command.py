@@ -16,7 +16,7 @@ from ddbload import __version__
 from ddbload.aws.clients import AwsSettings, Clients
 from ddbload.aws.retry import call_if_possible, call_with_retries
 from ddbload.cli import options
-from ddbload.cli.run_location import option_words, stack_name
+from ddbload.cli.run_location import option_words
 from ddbload.cli.terminal import (
     Output,
     ask_to_agree,
@@ -30,6 +30,7 @@ from ddbload.deploy.cdk import Cdk
 from ddbload.deploy.stack_settings import DeployedStack, find_deployed_stack, first_failure
 from ddbload.errors import AccessDenied, DdbloadError, DeploymentFailed, StackNotFound
 from ddbload.runs.deployed import DEFAULT_STACK, Stack, describe_stack, find_stack
+from ddbload.runs.run_location import stack_name
 
 BOOTSTRAP_STACK = "CDKToolkit"
 """Bootstrap stack of the AWS CDK, shared by all CDK apps of an account and region."""
@@ -339,11 +340,6 @@ def destroy_command(
     place = find_stack_place(aws, stack)
     if place.deployed is None:
         raise StackNotFound(f"there is no stack {place.stack} in {place.region}: nothing to remove")
-    if place.deployed.protected:
-        raise DeploymentFailed(
-            f"stack {place.stack} is protected from deletion: switch its termination protection off"
-            " first (aws cloudformation update-termination-protection)"
-        )
     client = place.clients.cloudformation
     kept = _buckets(client, place.stack)
     running = _count_running(place)

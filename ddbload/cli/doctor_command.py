@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
 from itertools import chain
 
 import click
@@ -10,10 +9,11 @@ from click.shell_completion import ShellComplete, get_completion_class, shell_co
 
 from ddbload.aws.clients import AwsSettings, Clients
 from ddbload.cli import COMPLETE_VARIABLE, options
-from ddbload.cli.run_location import stack_name
+from ddbload.cli.payload import is_data_file
 from ddbload.cli.terminal import EXIT_DONE, EXIT_FAILED, Output, print_json, print_stdout
 from ddbload.doctor.checks import FAIL, Check, check_aws, check_machine
-from ddbload.runs.local_runs import default_ledger
+from ddbload.errors import InvalidUsage
+from ddbload.runs.run_location import stack_name
 
 PROGRAM = "ddbload"
 
@@ -26,30 +26,28 @@ PROGRAM = "ddbload"
 def doctor_command(
     table: str | None = options.argument(required=False),
     source: str | None = options.argument(required=False),
-    ledger: str | None = options.ledger_option,
     stack: str | None = options.stack_option,
     aws: AwsSettings = options.aws_options,
     output: Output = options.output_options(),
 ) -> int:
     """Check the prerequisites of ddbload's commands, and print how to fix those that fail.
 
-    Without TABLE and SOURCE it checks this machine, the credentials, the account's quotas and the
-    stack. Nothing is written: permissions are simulated by IAM if that is allowed, and otherwise
-    reported as not checked.
+    Without TABLE and SOURCE it checks Node.js, the credentials, the account's quotas and the stack.
+    Nothing is written: permissions are simulated by IAM if that is allowed, and otherwise reported
+    as not checked.
 
     Exit status: 0 if nothing failed, also with warnings; 1 if a check failed.
     """
-    if table is not None and table.startswith("s3://"):
+    if table is not None and (table.startswith("s3://") or is_data_file(table)):
         table, source = source, table
+    if source is not None and not source.startswith("s3://"):
+        raise InvalidUsage(
+            f"doctor checks tables and s3:// sources, and {source} is neither: ddbload plan"
+            f" {source} {table or 'TABLE'} checks a file"
+        )
     wanted = chain(
-        check_machine(source=source, ledger=ledger or default_ledger()),
-        check_aws(
-            Clients(aws),
-            table=table,
-            source=source,
-            stack=stack_name(stack),
-            now=lambda: datetime.now(UTC),
-        ),
+        check_machine(),
+        check_aws(Clients(aws), table=table, source=source, stack=stack_name(stack)),
     )
     checks: list[Check] = []
     for check in wanted:

@@ -76,7 +76,11 @@ _OPTIONS = _by_word(
         "the source is the first argument, without an option": "--file --input --source"
         " --path --filename --src -f -i",
         "the source is the first argument: s3://bucket/key, or s3://bucket/prefix/": "--bucket"
-        " --key --prefix --recursive --s3",
+        " --prefix --recursive --s3",
+        "keys are the table's: rename a column to one (--rename), or make a missing table with"
+        " --create-table isbn:S": "--key --keys --primary-key --partition-key --hash-key",
+        "a time to live is a column of type epoch: --types expires=epoch": "--ttl --ttl-attribute",
+        "options stand in a job file: ddbload run FILE": "--config --conf --settings --job",
         "the output is the last argument: SOURCE OUT": "--out --output --output-file --dest -o",
         "the run is the first argument, without an option": "--run",
     }
@@ -139,8 +143,8 @@ def option_hint(
 
 
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*):/+")
-_VIRTUAL_HOST = re.compile(r"(.+)\.s3[.-](?:[a-z0-9.-]+\.)?amazonaws\.com(?:\.cn)?")
-_S3_HOST = re.compile(r"s3[.-](?:[a-z0-9.-]+\.)?amazonaws\.com(?:\.cn)?")
+_S3_HOST = re.compile(r"(?:(.+)\.)?s3[.-](?:[a-z0-9.-]+\.)?amazonaws\.com(?:\.cn)?")
+"""Host of S3, with the bucket in virtual-hosted style."""
 _CONSOLE_HOST = re.compile(r"(?:[a-z0-9-]+\.)?console\.(?:aws\.amazon\.com|amazonaws\.cn)")
 _S3_ARN = re.compile(r"arn:aws[a-z-]*:s3:::([^/]+)(?:/(.*))?")
 _TABLE_ARN = re.compile(r"arn:aws[a-z-]*:dynamodb:([a-z0-9-]*):\d*:table/([^/]+).*")
@@ -188,11 +192,10 @@ def _of_url(url: str) -> str:
     """Return the s3:// URI that an S3 URL stands for, or a hint on reading another URL."""
     parts = urlsplit(url)
     host, path = (parts.hostname or "").lower(), unquote(parts.path.lstrip("/"))
-    virtual = _VIRTUAL_HOST.fullmatch(host)
-    if virtual is not None:
-        return f"write {shlex.quote(f's3://{virtual[1]}/{path}')}"
-    if _S3_HOST.fullmatch(host) is not None:
-        return f"write {shlex.quote(f's3://{path}')}"
+    found = _S3_HOST.fullmatch(host)
+    if found is not None:
+        place = f"{found[1]}/{path}" if found[1] else path
+        return f"write {shlex.quote(f's3://{place}')}"
     if _CONSOLE_HOST.fullmatch(host) is not None and path.startswith("s3/"):
         key = parse_qs(parts.query).get("prefix", [""])[0]
         bucket = path.rpartition("/")[2]

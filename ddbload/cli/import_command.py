@@ -8,16 +8,19 @@ import time
 from collections.abc import Mapping
 from contextlib import ExitStack
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any, BinaryIO
 
 from ddbload.aws.clients import AwsSettings, Clients
 from ddbload.cli import options, run_setup
-from ddbload.cli.payload import build_payload, check_order, import_options, is_pipe
+from ddbload.cli.new_table import NewKeys, create_table_option, ensure_table, parse_table_keys
+from ddbload.cli.payload import build_payload, check_order, import_options
 from ddbload.cli.progress import show_progress, show_record
 from ddbload.cli.run_location import NamedRun
 from ddbload.cli.run_result import Result, already_done, print_run, show_result, source_format
 from ddbload.cli.terminal import Output, print_error, print_stderr, stop_on_interrupt
+from ddbload.context import reading_context
 from ddbload.contracts.control import NewLimits
 from ddbload.contracts.results import DONE, FAILED, INTERRUPTED, Failure
 from ddbload.contracts.run_record import RunRecord
@@ -28,6 +31,7 @@ from ddbload.runs.local_runs import SPOOL, HeartbeatWriter, LocalSettings
 from ddbload.runs.progress import RunProgress
 from ddbload.runs.retry_rejects import iter_rejects
 from ddbload.runs.run_import import asked_for, new_run_id, run_import
+from ddbload.source.local_file import is_pipe
 from ddbload.steps.report import finished_report
 
 
@@ -41,12 +45,13 @@ def import_command(
     table: str = options.argument(),
     dry_run: bool = options.dry_run_option,
     given: Mapping[str, Any] = import_options,
-    processes: int | None = options.processes_option,
+    processes: int | None = options.import_processes_option,
     run_id: str | None = options.run_option(
         metavar="ID",
         help="Id of the run; the id of an unfinished run resumes it.",
         show_default="generated",
     ),
+    create_table: str | None = create_table_option,
     yes: bool = options.yes_option,
     once: bool = options.once_option,
     ledger: str | None = options.ledger_option,
@@ -60,22 +65,22 @@ def import_command(
     such as s3://bucket/in/*.csv, or '-' for standard input. Several, such as *.csv, are imported as
     one run; the last argument is the table.
 
-    The table must exist, and the source must have a column for each of its key attributes. Rows
-    that do not make a valid item are rejected, with line, byte, column and cause; all others are
-    written.
+    The table must exist (or see --create-table), and the source must have a column for each of its
+    key attributes. Rows that do not make a valid item are rejected, with line, byte, column and
+    cause; all others are written.
 
     The run id is printed first, on stderr. A run that was interrupted or killed is resumed by
     `ddbload resume RUN`, or by the same command with --run-id RUN. A run that is done is not
     imported again.
     """
+    keys = () if create_table is None else parse_table_keys(create_table)
     if dry_run:
         # Drawing a plan, and the processes that make one, take as long to import as all the rest.
         from ddbload.cli.plan_command import plan_import
 
-        return plan_import(sources, table, processes, aws, output, given)
-    count = processes or options.cores()
+        return plan_import(sources, table, processes, aws, output, given, keys=keys)
     check_order(sources, table)
-    payload = build_payload(sources, table, run_id, count, given)
+    payload = build_payload(sources, table, run_id, processes or AUTO, given)
     payload["run"]["once"] = once
     is_stream = sources[0] == "-" or is_pipe(sources[0])
     if once and is_stream:
@@ -83,6 +88,9 @@ def import_command(
     named = NamedRun(run_id or new_run_id(), ledger, None, aws)
     run, settings = named.run, named.settings(payload)
     clients = settings.clients()
+    if keys:
+        check = bool if is_stream else partial(_check_source, payload, keys, aws)
+        ensure_table(table, keys, clients.dynamodb, output, yes=yes, check=check)
     resume = heartbeats = None
     if is_stream:
         heartbeats = _spool_heartbeat(run, settings)
@@ -104,16 +112,27 @@ def import_command(
             heartbeats.look()
             run_setup.require_not_stopped(heartbeats)
         result = import_with_progress(
-            *(payload, named, output, count), rejects=file, resume=resume, clients=clients
+            *(payload, named, output, processes), rejects=file, resume=resume, clients=clients
         )
-    return show_result(result, output, named.command("rejects"))
+    return show_result(result, output, named)
+
+
+def _check_source(payload: Mapping[str, Any], keys: NewKeys, aws: AwsSettings) -> None:
+    """Raise `InvalidUsage` if the source's first row does not fit a table with these keys."""
+    # Imported here because few imports make a table.
+    from ddbload.planning.make_plan import Sample, make_plan
+
+    sample = Sample(rows=1, exact=True)
+    error = make_plan(payload, reading_context(aws), sample=sample, new_keys=keys).error
+    if error is not None:
+        raise InvalidUsage(f"no table was made: {error.name}: {error.message}")
 
 
 def import_with_progress(
     payload: dict[str, Any],
     named: NamedRun,
     output: Output,
-    processes: int,
+    processes: int | None,
     *,
     rejects: BinaryIO | None = None,
     resume: str | None = None,
@@ -126,7 +145,7 @@ def import_with_progress(
         payload: Input of the run.
         named: Run id, ledger and AWS settings.
         output: Output options, for progress and for the detected format and types.
-        processes: Worker processes.
+        processes: Worker processes; None for as many as the table's capacity needs.
         rejects: File for rejected rows.
         resume: Command that resumes the run; None if the run cannot be resumed.
         limits: New limits of a resumed run.
@@ -137,7 +156,7 @@ def import_with_progress(
     """
     started, run, settings = time.monotonic(), named.run, named.settings(payload)
     last: RunProgress | None = None
-    output.step(f"run {run}: looking at the source and the table; worker processes: {processes:,}")
+    output.step(f"run {run}: looking at the source and the table")
     clients = clients or settings.clients()
     run_setup.choose_engine(payload, clients, output)
     try:

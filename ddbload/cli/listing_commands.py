@@ -17,7 +17,7 @@ from rich.text import Text
 
 from ddbload.aws.clients import AwsSettings, Clients
 from ddbload.cli import options, terminal
-from ddbload.cli.run_location import Deployed, NamedRun, find_runs, run_options
+from ddbload.cli.run_location import NamedRun, run_options
 from ddbload.cli.tables import STATUS_STYLES, draw, make_table
 from ddbload.cli.terminal import Output
 from ddbload.contracts.results import ALREADY_LOADED, STATUSES
@@ -26,6 +26,7 @@ from ddbload.errors import InvalidUsage, RunNotFound, visible
 from ddbload.report_page.markup import duration_text
 from ddbload.runs.deployed import LATE_SECONDS, LogEvent, RunLogs
 from ddbload.runs.list_runs import RunSummary, list_runs
+from ddbload.runs.run_location import Deployed, find_runs
 from ddbload.source.catalogs.globs import Glob, has_wildcards
 from ddbload.source.local_file import name_for_user
 from ddbload.source.s3_listing.list_objects import list_level, list_objects

@@ -377,26 +377,22 @@ dry_run_option = run_option(
 )
 
 
-def new_max_wcu(unless_given: str) -> Any:
-    """Declare the option that replaces a run's --max-wcu. `unless_given`: the limit without it."""
-    return writing_option(
-        "--max-wcu",
-        metavar="N|N%|none",
-        type=_number_or(MAX_WCU, UNLIMITED),
-        help="Use at most N write capacity units a second, or N percent of the table's capacity.",
-        show_default=unless_given,
-    )
-
-
-def new_max_cost(unless_given: str) -> Any:
-    """Declare the option that replaces a run's --max-cost. `unless_given`: the limit without it."""
-    return writing_option(
-        "--max-cost",
-        metavar="DOLLARS|none",
-        type=_number_or(DOLLARS, UNLIMITED),
-        help="Stop before the write units of the whole run cost more.",
-        show_default=unless_given,
-    )
+new_max_wcu = writing_option(
+    "--max-wcu",
+    metavar="N|N%|none",
+    type=_number_or(MAX_WCU, UNLIMITED),
+    help="Use at most N write capacity units a second, or N percent of the table's capacity.",
+    show_default="the run's",
+)
+"""Option that replaces a run's --max-wcu."""
+new_max_cost = writing_option(
+    "--max-cost",
+    metavar="DOLLARS|none",
+    type=_number_or(DOLLARS, UNLIMITED),
+    help="Stop before the write units of the whole run cost more.",
+    show_default="the run's",
+)
+"""Option that replaces a run's --max-cost."""
 
 
 QUIET = "Do not print the run id, progress and summary."
@@ -429,10 +425,15 @@ ledger_option = run_option(
 stack_option = run_option(
     metavar="NAME", help="Name of the deployed stack.", show_default="$DDBLOAD_STACK, or ddbload"
 )
-processes_option = run_option(
-    metavar="N", type=click.IntRange(1, 256), help="Worker processes.", show_default="one per core"
+processes_option, import_processes_option = (
+    run_option(
+        metavar="N", type=click.IntRange(1, 256), help="Worker processes.", show_default=default
+    )
+    for default in ("one per core", "one")
 )
-yes_option = run_option(is_flag=True, common=False, help="Agree to the price of --prewarm.")
+yes_option = run_option(
+    is_flag=True, common=False, help="Agree to the price of --prewarm, and to --create-table."
+)
 once_option = run_option(
     is_flag=True,
     help="Skip objects that were loaded into this table before, read and written the same way.",

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import csv
 import io
-import os
 import re
-import stat
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any, get_args, get_origin
@@ -24,21 +22,29 @@ from ddbload.cli.options import (
     writing_option,
 )
 from ddbload.contracts.column_mapping import check_dialect, column_changes
-from ddbload.contracts.messages import INPUT, MAX_WHOLE, JsonRule, Option, declared, typed_fields
+from ddbload.contracts.messages import (
+    INPUT,
+    MAX_WHOLE,
+    TYPES_AND_MAPPING,
+    JsonRule,
+    Option,
+    declared,
+    typed_fields,
+)
 from ddbload.contracts.options import Options
 from ddbload.contracts.payload import (
+    PAYLOAD_PARTS,
     TABLE_NAME,
-    ColumnMapping,
-    NullHandling,
     Payload,
     canonical_type,
+    named_options,
+    payload_of,
 )
-from ddbload.contracts.source import AUTO, DELIMITERS, TSV, Source, source_fields
+from ddbload.contracts.source import AUTO, DELIMITERS, Source, source_fields
 from ddbload.errors import DuplicateColumn, InvalidPayload, InvalidUsage
 from ddbload.rows.file_signatures import compression_by_name
+from ddbload.source.local_file import is_pipe
 
-_PARTS = {"source": Source, "": Payload, "mapping": ColumnMapping, "nulls": NullHandling}
-"""Parts of a payload that describe reading and mapping, by their paths in it."""
 _TYPES: Mapping[str, Any] = {
     "max_wcu": MAX_WCU,
     "max_cost": DOLLARS,
@@ -89,15 +95,11 @@ def _click_option(each: Option, hint: Any, rule: JsonRule) -> Any:
     )
 
 
-def _parameter(each: Option) -> str:
-    return each.flag.partition("/")[0].removeprefix("--").replace("-", "_")
-
-
 def _declare_options(kind: Any, named: Callable[[Option], bool] = bool) -> dict[str, Any]:
     """Declare options for the fields of a message class, by parameter name."""
     found = {each.field: each for each in declared(kind)}
     return {
-        _parameter(found[field.name]): _click_option(found[field.name], hint, rule)
+        found[field.name].name: _click_option(found[field.name], hint, rule)
         for field, hint, rule in typed_fields(kind)
         if field.name in found and named(found[field.name])
     }
@@ -105,8 +107,13 @@ def _declare_options(kind: Any, named: Callable[[Option], bool] = bool) -> dict[
 
 _SOURCE = {
     "manifest": input_option(is_flag=True, help="Read the files that SOURCE lists, one a line."),
-    **{name: each for kind in _PARTS.values() for name, each in _declare_options(kind).items()},
-    **_declare_options(Options, lambda each: each.group == INPUT),
+    **{
+        name: each
+        for kind in PAYLOAD_PARTS.values()
+        for name, each in _declare_options(
+            kind, lambda each: each.group in (INPUT, TYPES_AND_MAPPING)
+        ).items()
+    },
 }
 source_options: Any = Gathered(dict, _SOURCE)
 """Options for reading and mapping the source."""
@@ -149,29 +156,14 @@ def build_payload(
     """
     place = _parse_sources(sources, manifest=given["manifest"])
     _refuse_unused(given)
-    parts: dict[str, Any] = {
-        path: {
-            each.field: _PARSERS.get(_parameter(each), lambda value: value)(given[_parameter(each)])
-            for each in declared(kind)
-            if _parameter(each) in given
-        }
-        for path, kind in {**_PARTS, "options": Options}.items()
+    # Without these there is the dialect's, or what is usual.
+    unset = {name for name in ("delimiter", "quote", "escape") if given[name] is None}
+    named = {
+        name: _PARSERS.get(name, lambda value: value)(given[name])
+        for name in named_options()
+        if name in given and name not in unset
     }
-    reading = parts["source"]
-    for name in ("delimiter", "quote", "escape"):
-        if given[name] is None:
-            # The dialect's, or what is usual.
-            del reading[name]
-    if given["delimiter"] is None and given["dialect"] is None:
-        reading["delimiter"] = DELIMITERS[TSV] if reading["format"] == TSV else AUTO
-    payload: dict[str, Any] = {
-        **parts.pop(""),
-        **parts,
-        "run": {"id": run},
-        "source": {**reading, **place},
-        "target": {"table": table},
-        "options": {"workers": workers, **parts["options"]},
-    }
+    payload = payload_of(place, table, named, run=run, workers=workers)
     _check(payload)
     return payload
 
@@ -203,15 +195,6 @@ def _parse_sources(sources: Sequence[str], *, manifest: bool) -> dict[str, Any]:
         raise InvalidUsage(error.message) from None
 
 
-def is_pipe(path: str) -> bool:
-    """Return whether a path is a pipe or a device, which can be read only once."""
-    try:
-        mode = os.stat(path).st_mode  # noqa: PTH116 - one call for all kinds
-    except (OSError, ValueError):
-        return False
-    return stat.S_ISFIFO(mode) or stat.S_ISCHR(mode)
-
-
 def check_order(sources: Sequence[str], table: str) -> None:
     """Raise `InvalidUsage` if the last argument, which should be the table, is a file."""
     is_file = table.startswith("s3://") or "/" in table
@@ -227,6 +210,12 @@ def check_order(sources: Sequence[str], table: str) -> None:
         raise InvalidUsage(
             f"TABLE is missing: the last argument, {table}, is a file; end with the table's name"
         )
+    for name in sources[1:]:
+        if TABLE_NAME.fullmatch(name) and not is_data_file(name) and not Path(name).exists():
+            raise InvalidUsage(
+                f"{name} is neither a file nor the last argument, which is the table: a command"
+                " loads one table, and ddbload run a job file with several"
+            )
 
 
 def is_data_file(name: str) -> bool:
@@ -239,8 +228,8 @@ def _refuse_unused(given: Mapping[str, Any]) -> None:
     if given["format"] in (AUTO, *DELIMITERS):
         return
     for each in declared(Source):
-        if each.delimited and given[_parameter(each)] != each.typed:
-            option = "--no-header" if given[_parameter(each)] is False else each.flag
+        if each.delimited and given[each.name] != each.typed:
+            option = "--no-header" if given[each.name] is False else each.flag
             raise InvalidUsage(
                 f"{option} is for delimited text, and the format is {given['format']}"
             )
@@ -362,8 +351,7 @@ def _as_usage(error: InvalidPayload) -> InvalidUsage:
     """Replace names of payload fields in an error by names of options."""
     names = {
         f"{path}.{each.field}".lstrip("."): f"'{each.flag.partition('/')[0]}'"
-        for path, kind in {**_PARTS, "options": Options}.items()
-        for each in declared(kind)
+        for path, each in named_options().values()
     } | _PLACES
     message = error.message.replace("'types.", "'--types ")
     return InvalidUsage(_FIELD.sub(lambda field: names.get(field[1], field[0]), message))

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import json
 import re
 import shlex
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -14,26 +12,23 @@ import click
 
 from ddbload.aws.clients import AwsSettings
 from ddbload.cli import options
+from ddbload.cli.new_table import NewKeys, create_table_option, parse_table_keys
 from ddbload.cli.payload import build_payload, check_order, import_options
 from ddbload.cli.plan_page import show_plan
 from ddbload.cli.progress import show_record
-from ddbload.cli.run_location import option_words
 from ddbload.cli.run_setup import spooled
 from ddbload.cli.terminal import Output, exit_status, live_reading, print_error, print_json
 from ddbload.context import reading_context
 from ddbload.contracts.column_mapping import join_names
 from ddbload.contracts.source import AUTO
 from ddbload.errors import InvalidUsage
-from ddbload.plan.make_plan import Sample, make_plan
+from ddbload.planning.make_plan import Sample, make_plan
 
 _TYPES = ("types", "infer_types")
 """Parameters that the plan's detected types replace in the ready command."""
 _PLAIN = re.compile(r"[\w.-]+", re.ASCII)
 _OF_THE_PLAN = ("as_json", "dry_run", "quiet")
 """Parameters that control the plan and its output; left out of the ready command."""
-
-NewKeys = tuple[tuple[str, str], ...]
-"""Name and type of the partition key, followed by those of the sort key, if any."""
 
 
 @options.command(
@@ -50,11 +45,7 @@ def plan_command(
         show_default="read everything",
     ),
     first: int | None = options.first_option,
-    create_table: str | None = options.input_option(
-        metavar="KEYS",
-        help="For a table that does not exist: plan for a new on-demand one with these keys, such"
-        " as isbn:S or id:S,year:N, and print the command that makes it.",
-    ),
+    create_table: str | None = create_table_option,
     given: Mapping[str, Any] = import_options,
     processes: int | None = options.processes_option,
     aws: AwsSettings = options.aws_options,
@@ -116,8 +107,6 @@ def plan_import(
     value = plan.to_json()
     if plan.error is None:
         value["command"] = import_command_line(value, sources, table)
-    if plan.error is None and plan.is_new and plan.facts is not None:
-        value["create_table"] = create_table_command(table, keys, plan.facts.region, aws)
     if sources[0] == "-":
         value["source"]["uri"] = sources[0]
     if output.as_json:
@@ -137,59 +126,6 @@ def _parse_sample(text: str | None, first: int | None) -> Sample | None:
         )
     sample = options.parse_sample(text, "rows", "10%")
     return Sample(share=sample) if text.endswith("%") else Sample(rows=int(sample))
-
-
-def parse_table_keys(
-    text: str,
-    option: str = "--create-table",
-    form: str = "key:S, key:N or key:B",
-    kinds: Collection[str] = ("S", "N", "B"),
-    default: str = "",
-) -> NewKeys:
-    """Parse the `KEY:TYPE,SORT:TYPE` of an option. Raises `InvalidUsage`.
-
-    `default`: type of a key that is given without one.
-    """
-    keys: list[tuple[str, str]] = []
-    for part in text.split(","):
-        name, colon, kind = part.rpartition(":")
-        if not colon:
-            name, kind = part, default
-        if not name or kind.upper() not in kinds:
-            raise InvalidUsage(f"{option}: {part!r} is not of the form {form}")
-        keys.append((name, kind.upper()))
-    if len(keys) > 2 or len({name for name, _ in keys}) < len(keys):
-        raise InvalidUsage(f"{option}: one partition key, and at most one other as sort key")
-    return tuple(keys)
-
-
-def table_schema(keys: NewKeys) -> tuple[list[Any], list[Any]]:
-    """Return the AttributeDefinitions and the KeySchema of a table with these keys."""
-    return (
-        [{"AttributeName": name, "AttributeType": kind} for name, kind in keys],
-        [
-            {"AttributeName": name, "KeyType": role}
-            for (name, _), role in zip(keys, ("HASH", "RANGE"), strict=False)
-        ],
-    )
-
-
-def create_table_command(table: str, keys: NewKeys, region: str, aws: AwsSettings) -> str:
-    """Return an AWS CLI command that creates an on-demand table with these keys."""
-    definitions, schema = table_schema(keys)
-    words = ["aws", "dynamodb", "create-table", "--table-name", table]
-    words += ["--billing-mode", "PAY_PER_REQUEST"]
-    words += ["--attribute-definitions", *_shorthand(definitions)]
-    words += ["--key-schema", *_shorthand(schema), "--region", region]
-    words += option_words(replace(aws, region=None))
-    return shlex.join(words)
-
-
-def _shorthand(values: Sequence[Mapping[str, str]]) -> list[str]:
-    """Format values for the AWS CLI; as JSON if a name would need quotes."""
-    if all(_PLAIN.fullmatch(each) for value in values for each in value.values()):
-        return [",".join(f"{name}={each}" for name, each in value.items()) for value in values]
-    return [json.dumps(values)]
 
 
 def import_command_line(plan: Mapping[str, Any], sources: Sequence[str], table: str) -> str:

@@ -15,6 +15,7 @@ from ddbload.cli.tables import STATUS_STYLES, draw, make_table
 from ddbload.contracts.run_record import amount_text
 from ddbload.contracts.source import AUTO, UNCOMPRESSED
 from ddbload.errors import visible
+from ddbload.runs.progress import short_duration
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -44,12 +45,10 @@ def show_plan(plan: Value, *, show_all: bool = False) -> None:
         section("Price", _price(plan["price"]))
     if plan["warnings"]:
         section("Before you begin", _list([each["message"] for each in plan["warnings"]]))
-    commands = {"Make the table": plan["create_table"], "Import it": plan["command"]}
-    for title, command in commands.items():
-        if command:
-            # Printed as one line of any length: a wrapped line would be copied with its line break.
-            line = Text(f"  {visible(command)}", "cyan", no_wrap=True, overflow="ignore")
-            section(title, line)
+    if plan["command"]:
+        # Printed as one line of any length: a wrapped line would be copied with its line break.
+        command = visible(plan["command"])
+        section("Import it", Text(f"  {command}", "cyan", no_wrap=True, overflow="ignore"))
     draw(Group(*parts))
 
 
@@ -171,7 +170,7 @@ def _writes(units: Value) -> str:
 def _time(time: Value) -> str:
     slowest = time["limits"][0]
     how = f"{slowest['units_per_second']:,.0f} units a second ({slowest['how']})"
-    return f"{duration(time['seconds'])}: {slowest['what']} at {how}"
+    return f"{_duration(time['seconds'])}: {slowest['what']} at {how}"
 
 
 def _rejects(rejects: Sequence[Value], most: int) -> RenderableType:
@@ -218,7 +217,7 @@ def _price(price: Value) -> RenderableType:
 def _way(way: Value) -> str:
     """Describe one way to load the source in a line."""
     price = "price unknown" if way["dollars"] is None else amount_text(way["dollars"])
-    time = f", {duration(way['seconds'])}" if way["tool"] == "ddbload" else ""
+    time = f", {_duration(way['seconds'])}" if way["tool"] == "ddbload" else ""
     needs = f"; needs {visible('; '.join(way['needs']))}" if way["needs"] else ""
     return f"{way['tool']}: {price}{time}{'' if way['possible'] else '; not possible here'}{needs}"
 
@@ -248,14 +247,5 @@ def _bytes(size: float) -> str:
     return f"{size:,.{decimals}f} {_UNITS[power]}"
 
 
-def duration(seconds: float | None) -> str:
-    """Format seconds for people; None becomes "endless"."""
-    if seconds is None:
-        return "never"
-    if seconds < 1:
-        return "less than a second"
-    if seconds < 90:
-        return f"{seconds:,.{int(seconds < 10)}f} s"
-    if seconds < 90 * 60:
-        return f"{seconds / 60:,.0f} minutes"
-    return f"{seconds / 3600:,.1f} hours"
+def _duration(seconds: float | None) -> str:
+    return "never" if seconds is None else short_duration(seconds)

@@ -17,7 +17,6 @@ from ddbload.runs.progress import RunProgress, progress_line
 
 LINE_SECONDS = 10.0
 """Seconds between two progress lines where nothing can be drawn, as in a CI log."""
-_SHOWN_CHUNKS = 8
 
 
 def show_record(
@@ -60,7 +59,7 @@ def show_record(
 def show_progress(output: Output) -> Iterator[Callable[[RunProgress], None]]:
     """Yield a function that shows the progress of a run.
 
-    On a terminal it draws a bar and a grid of chunks, which disappear at the end. Elsewhere it
+    On a terminal it draws a view that disappears at the end. Elsewhere it
     prints the latest progress as a line every ten seconds. --verbose prints steps instead.
     """
     if output.verbose:
@@ -89,10 +88,7 @@ def _step_printer(output: Output) -> Callable[[RunProgress], None]:
         chunks = progress.chunks
         if len(chunks) != known:
             known = len(chunks)
-            shown = [chunks.chunk(number) for number in range(min(known, _SHOWN_CHUNKS))]
-            edges = ", ".join(f"{each.start:,} to {each.end:,}" for each in shown)
-            more = f" and {known - len(shown):,} more" if known > len(shown) else ""
-            output.step(f"cut into {counted(known, 'chunk')}, bytes {edges}{more}")
+            output.step(f"cut into {counted(known, 'chunk')}")
         now, work = time.monotonic(), progress.totals.work
         if progress.step == step and now < shown_at + STEP_SECONDS:
             return

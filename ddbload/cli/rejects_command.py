@@ -18,7 +18,7 @@ from rich.text import Text
 from ddbload import errors
 from ddbload.cli import options, run_result
 from ddbload.cli.import_command import import_with_progress
-from ddbload.cli.run_location import NamedRun, RunLocation, run_options
+from ddbload.cli.run_location import NamedRun, run_options
 from ddbload.cli.run_result import Result
 from ddbload.cli.run_setup import open_stream
 from ddbload.cli.tables import draw, make_table
@@ -28,6 +28,7 @@ from ddbload.contracts.run_record import RunRecord
 from ddbload.runs import retry_rejects
 from ddbload.runs.local_runs import local_folder
 from ddbload.runs.run_import import asked_for, new_run_id
+from ddbload.runs.run_location import RunLocation
 from ddbload.source.local_file import RETRY_PREFIX
 
 SHOWN = 50
@@ -184,7 +185,7 @@ def _retry(run: str, mended: str, there: RunLocation, here: NamedRun, output: Ou
                 f"run {earlier_run} imported these rejects before: nothing was written now; rows"
                 " that it rejected itself are the rejects of that run"
             )
-            return run_result.show_result(done, output, here.command("rejects", earlier_run))
+            return run_result.show_result(done, output, here)
         if context.ledger(new_run).find_record() is not None:
             raise errors.InvalidUsage(f"--run-id {new_run}: there is such a run; give a new id")
         # Keep the file until the run is done, so that the run can be resumed.
@@ -209,7 +210,7 @@ def _retry(run: str, mended: str, there: RunLocation, here: NamedRun, output: Ou
             report = found.find_report()
             if found.find_record() is None or (report is not None and report.status in DONE):
                 rows.unlink(missing_ok=True)
-    return run_result.show_result(result, output, here.command("rejects"))
+    return run_result.show_result(result, output, here)
 
 
 @contextmanager

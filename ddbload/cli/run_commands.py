@@ -9,7 +9,7 @@ from typing import Any
 
 from ddbload.cli import options, terminal
 from ddbload.cli.progress import show_progress
-from ddbload.cli.run_location import Deployed, NamedRun, RunLocation, find_runs, run_options
+from ddbload.cli.run_location import NamedRun, run_options
 from ddbload.cli.run_result import Result
 from ddbload.cli.run_setup import private_file
 from ddbload.cli.terminal import Output
@@ -21,8 +21,9 @@ from ddbload.ledger.run_state import RunState
 from ddbload.report_page.page import run_page
 from ddbload.runs.local_runs import SPOOL, follow_process, wait_for_begin
 from ddbload.runs.run_control import cancel_run, change_limits
+from ddbload.runs.run_location import Deployed, RunLocation, find_runs
 from ddbload.source.local_file import name_for_user
-from ddbload.steps.report import SeenRun, empty_report, why_not_resumable
+from ddbload.steps.report import SeenRun, why_not_resumable
 
 
 @options.command(
@@ -160,23 +161,19 @@ def report_command(
     try:
         seen = there.read(run)
         report, state = seen.report, seen.state
-        was_killed = not (state.reported or isinstance(there, Deployed) or seen.record is None)
     except LedgerDamaged as damaged:
         if not output.as_json or html is not None:
             raise
-        report, state = empty_report(run, FAILED, Failure.of(damaged)), RunState(FAILED)
-        was_killed = False
+        report, state = Report(run, FAILED, error=Failure.of(damaged)), RunState(FAILED)
     if state.running:
         terminal.print_stderr(f"ddbload: run {run} is still running; this is its progress")
-        was_killed = False
-    result = Result(report, report.seconds, was_killed=was_killed)
+    result = Result(report, report.seconds)
     if html is not None:
         _write_page(html, report, there, show_rows=show_rows)
     if output.as_json:
         terminal.print_json(result.to_json())
     elif html != "-":
-        list_rejects = named.command("rejects")
-        terminal.print_stdout(*result.lines(list_rejects))
+        terminal.print_stdout(*result.lines(named))
     terminal.print_error(report.error)
     return result.exit_code
 
@@ -263,8 +260,8 @@ def _find_begun_run(named: NamedRun) -> RunLocation:
     "ddbload limit 20261121T073000Z-1f2e3d --max-wcu 50% --stack my-loader",
 )
 def limit_command(
-    max_wcu: float | str | None = options.new_max_wcu("unchanged"),
-    max_cost: float | str | None = options.new_max_cost("unchanged"),
+    max_wcu: float | str | None = options.new_max_wcu,
+    max_cost: float | str | None = options.new_max_cost,
     named: NamedRun = run_options,
     output: Output = options.output_options(),
 ) -> None:

@@ -1,112 +1,21 @@
-"""Locate a run: in a ledger that this machine can read, or in a deployed stack."""
+"""Options that locate a run, and commands that name it."""
 
 from __future__ import annotations
 
-import os
 import shlex
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import click  # noqa: TC002 - loaded already
 
 from ddbload import errors
-from ddbload.aws.clients import AwsSettings, Clients
-from ddbload.aws.retry import ATTEMPTS
+from ddbload.aws.clients import AwsSettings
 from ddbload.cli import options
-from ddbload.context import Context, segment_reader
-from ddbload.contracts.messages import is_text
 from ddbload.contracts.options import DEFAULT_CONCURRENCY
 from ddbload.contracts.payload import check_run_id
-from ddbload.ledger.bucket_store import BucketStore
-from ddbload.ledger.run_objects import newest_runs
-from ddbload.runs.deployed import DEFAULT_STACK, Stack, find_stack, follow
-from ddbload.runs.local_runs import LocalSettings, default_ledger, live_heartbeat
-from ddbload.runs.progress import RunProgress
-from ddbload.steps.executions import Execution, Executions
-from ddbload.steps.report import SeenRun, read_run
-
-_COMPARED_RUNS = 1000
-"""Runs of a ledger that are searched for a name similar to a missing run id."""
-
-
-@dataclass(frozen=True)
-class RunLocation:
-    """Ledger that this machine can read, and its runs."""
-
-    context: Context
-
-    def last_execution(self, run: str) -> Execution | None:  # noqa: ARG002 - see Deployed
-        """Return the last known execution of a run; None for a run on this machine."""
-        return None
-
-    def read(self, run: str) -> SeenRun:
-        """Read a run and its last execution, and derive its state. Raises `RunNotFound`."""
-        execution = self.last_execution(run)
-        return read_run(run, self.context, lambda _: execution)
-
-    def has(self, run: str) -> bool:
-        """Return whether the ledger or an execution knows the run."""
-        known = self.context.ledger(run)
-        return (
-            known.find_record() is not None
-            or known.find_request() is not None
-            or self.last_execution(run) is not None
-        )
-
-
-@dataclass(frozen=True)
-class Deployed(RunLocation):
-    """Deployed stack, its ledger and its runs."""
-
-    stack: Stack
-    executions: Executions
-    """Executions of the stack's state machine."""
-
-    def last_execution(self, run: str) -> Execution | None:
-        """Return the last known execution of a run, if any."""
-        arn = self.context.ledger(run).find_execution() or self.executions.arn_of(run)
-        return self.executions.find(arn)
-
-    def follow(self, run: str, arn: str, watch: Callable[[RunProgress], None]) -> Execution:
-        """Wait until an execution of a run has ended, passing its progress to `watch`."""
-        ledger, context = self.context.ledger(run), self.context
-        return follow(
-            *(self.executions, arn, ledger), watch=watch, sleep=context.sleep, clock=context.clock
-        )
-
-
-def stack_name(stack: str | None) -> str:
-    """Return the name of the deployed stack: as given, else $DDBLOAD_STACK, else `ddbload`."""
-    return stack or os.environ.get("DDBLOAD_STACK") or DEFAULT_STACK
-
-
-def find_deployed(stack: str | None, aws: AwsSettings, *, attempts: int = ATTEMPTS) -> Deployed:
-    """Find the deployed stack. Raises `StackNotFound` and AWS's errors."""
-    clients = Clients(aws)
-    name = stack_name(stack)
-    if not is_text(name):
-        raise errors.InvalidUsage("the stack's name is not valid UTF-8")
-    found = find_stack(clients.cloudformation, name, attempts=attempts)
-    for bucket in (found.work_bucket, found.inbox_bucket):
-        clients.set_terms(bucket, owner=found.account)
-    store = BucketStore(clients.s3, found.work_bucket, read_many=segment_reader(clients))
-    return Deployed(
-        Context(store=store, clients=clients),
-        found,
-        Executions(clients.stepfunctions, found.state_machine),
-    )
-
-
-def find_runs(ledger: str | None, stack: str | None, aws: AwsSettings) -> RunLocation:
-    """Return the given stack, else the given ledger, else the default ledger."""
-    if ledger is not None and stack is not None:
-        raise errors.InvalidUsage(
-            "--ledger and --stack exclude each other; a run is in one of them"
-        )
-    if stack is not None:
-        return find_deployed(stack, aws)
-    return RunLocation(LocalSettings(ledger or default_ledger(), aws).context())
+from ddbload.runs.local_runs import LocalSettings, default_ledger
+from ddbload.runs.run_location import RunLocation, find_run
 
 
 def option_words(aws: AwsSettings, **more: str | None) -> list[str]:
@@ -142,47 +51,8 @@ class NamedRun:
         return LocalSettings(self.ledger or default_ledger(), self.aws, concurrency)
 
     def find(self) -> RunLocation:
-        """Find the run in the given ledger or stack, else in the default ledger, then the stack.
-
-        Raises `InvalidUsage` and `RunNotFound`; if a stack is given, also `StackNotFound` and AWS's
-        errors.
-        """
-        run, local = self.run, find_runs(self.ledger, self.stack, self.aws)
-        if (
-            self.ledger is not None
-            or self.stack is not None
-            or local.has(run)
-            or live_heartbeat(run, local.context) is not None
-        ):
-            return local
-        try:
-            found = find_deployed(None, self.aws, attempts=1)
-            if found.has(run):
-                return found
-            nor = f"nor in stack {found.stack.name}"
-        except errors.LedgerDamaged:
-            # The stack has the run, so its error is the one to report.
-            raise
-        except errors.DdbloadError as error:
-            nor = f"nor is there a stack to ask ({error.name})"
-        where = local.context.store.uri("runs")
-        raise errors.RunNotFound(
-            f"there is no run {run} in the ledger at {where}, {nor}; --ledger or --stack name"
-            f" another{_other_runs(run, local.context)}"
-        )
-
-
-def _other_runs(run: str, context: Context) -> str:
-    """Suggest the run ids that were probably meant, or the newest runs of a ledger."""
-    try:
-        runs = newest_runs(context.store, _COMPARED_RUNS)
-    except errors.DdbloadError:
-        return ""
-    near = errors.did_you_mean(run, runs)
-    if near or not runs:
-        return near or "; this one has no runs"
-    newest = ", ".join(runs[:3])
-    return f"; the newest here: {newest} (ddbload runs lists them)"
+        """Find the run. Raises as `find_run`."""
+        return find_run(self.run, self.ledger, self.stack, self.aws)
 
 
 def _checked_run(_context: click.Context, _parameter: click.Parameter, run: str) -> str:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from ddbload.cli import terminal
+from ddbload.cli.run_location import NamedRun
 from ddbload.cli.terminal import Output
 from ddbload.context import Context
 from ddbload.contracts import results
@@ -21,7 +22,7 @@ from ddbload.dynamodb.modes import mode_of
 from ddbload.errors import Cancelled, DdbloadError, Interrupted, visible
 from ddbload.items.row_attributes import item_layout
 from ddbload.runs.progress import RunProgress
-from ddbload.steps.report import empty_report, finished_report
+from ddbload.steps.report import finished_report
 
 TOP_CAUSES = 5
 """Causes of rejects listed in a result; `ddbload rejects RUN --summary` lists all."""
@@ -78,8 +79,6 @@ class Result:
     """Rows settled by earlier attempts; excluded from the speed."""
     read_as: str | None = None
     """Description of the source's format."""
-    was_killed: bool = False
-    """True if the run left no report; its duration ends with its last heartbeat."""
 
     @classmethod
     def from_error(
@@ -88,7 +87,7 @@ class Result:
         """Make the result of a run that left no report; `last` is its last known progress."""
         stopped = {Interrupted: results.INTERRUPTED, Cancelled: results.CANCELLED}
         status = stopped.get(type(error), results.FAILED)
-        report = replace(empty_report(run, status, Failure.of(error)), mode=mode)
+        report = Report(run, status, error=Failure.of(error), mode=mode)
         if last is None:
             return cls(report, seconds)
         done = last.totals
@@ -125,7 +124,6 @@ class Result:
             "error": None if report.error is None else report.error.shown(),
             "dollars": None if report.dollars is None else round(report.dollars, 6),
             "write_price": None if price is None else price.to_json(),
-            **({} if report.planned is None else {"planned": report.planned.to_json()}),
             **({} if report.identical is None else {"identical": report.identical}),
             "uncertain": report.uncertain,
             **({"repeated": report.repeated} if report.repeated else {}),
@@ -146,25 +144,22 @@ class Result:
         about = "" if dollars.startswith("less") else "about "
         return f"{said}, {about}{dollars} at {price.text}"
 
-    def lines(self, list_rejects: str | None = None) -> list[str]:
-        """Return the lines of the summary.
-
-        `list_rejects`: command that lists the run's rejects, such as `ddbload rejects RUN`.
-        """
+    def lines(self, named: NamedRun | None = None) -> list[str]:
+        """Return the lines of the summary; those with commands only if the run is `named`."""
         report = self.report
         first = f"run {report.run}: {report.status}"
         if report.status == results.ALREADY_LOADED:
-            return [first, *self._loaded_lines(list_rejects)]
+            return [first, *self._loaded_lines(named)]
         rows, work = report.rows, report.work
         skipped = "skipped: their condition was false, or the table has no such item"
         if report.identical is not None:
             skipped = f"skipped because an item was there ({report.identical:,} identical)"
-        if report.planned is not None:
+        if not mode_of(report.mode).writes:
             skipped = "would be written (mode plan sends nothing)"
         explained = {
             "superseded": mode_of(report.mode).superseded,
             "skipped": skipped,
-            "filtered": "left out by --where",
+            "filtered": "left out",
         }
         parts = [report.written_text]
         parts += [
@@ -172,13 +167,15 @@ class Result:
             for name, count in rows.outcomes.items()
             if count and name != "written"
         ]
-        time = f"{self.seconds:,.1f} s{' until the last sign of life' if self.was_killed else ''}"
         source = [] if self.read_as in (None, _USUAL_FORMAT) else [f"  read as   {self.read_as}"]
         lines = [
             first,
             *source,
             f"  rows      {rows.read:,} read: {', '.join(parts)}",
-            (f"  time      {time}, {self.rows_per_second:,.0f} rows/s, {report.bytes:,} bytes"),
+            (
+                f"  time      {self.seconds:,.1f} s, {self.rows_per_second:,.0f} rows/s,"
+                f" {report.bytes:,} bytes"
+            ),
             (
                 f"  requests  {work.requests:,}, {work.throttled:,} throttled,"
                 f" {work.retries:,} retried"
@@ -191,18 +188,18 @@ class Result:
             lines.append(f"  rejects   {report.rejects}")
         if rows.rejected:
             lines += self._cause_lines()
-            lines += [] if list_rejects is None else [f"  show      {list_rejects}"]
-        return [*lines, *self._loaded_lines(list_rejects)]
+            if named is not None:
+                lines.append(f"  show      {named.command('rejects', report.run)}")
+        return [*lines, *self._loaded_lines(named)]
 
-    def _loaded_lines(self, list_rejects: str | None) -> Iterator[str]:
+    def _loaded_lines(self, named: NamedRun | None) -> Iterator[str]:
         """Yield lines on skipped objects, the run that loaded them, and that run's rejects."""
         loaded = self.report.loaded_before
         if loaded is None:
             return
         yield f"  loaded    before: {loaded.text}"
-        if loaded.rejected and list_rejects is not None:
-            words = shlex.split(list_rejects)
-            yield f"  show      {shlex.join([*words[:2], loaded.run, *words[3:]])}"
+        if loaded.rejected and named is not None:
+            yield f"  show      {named.command('rejects', loaded.run)}"
 
     def _cause_lines(self) -> list[str]:
         """Return a line with the most frequent causes of rejects; empty if not counted."""
@@ -216,11 +213,10 @@ class Result:
         return [f"  causes    {', '.join(words)}"] if words else []
 
 
-def show_result(result: Result, output: Output, list_rejects: str) -> int:
+def show_result(result: Result, output: Output, named: NamedRun) -> int:
     """Print the result of a run; return the exit status.
 
-    `list_rejects`: command that lists the run's rejects. Raises `OutputUnwritable` with the run's
-    status.
+    Raises `OutputUnwritable` with the run's status.
     """
     report = result.report
     with terminal.keep_result(
@@ -229,7 +225,7 @@ def show_result(result: Result, output: Output, list_rejects: str) -> int:
         if output.as_json:
             terminal.print_json(result.to_json())
         elif not output.quiet and (report.error is None or report.rows.read):
-            terminal.print_result(result.lines(list_rejects), result.exit_code)
+            terminal.print_result(result.lines(named), result.exit_code)
     if report.status in results.DONE and report.warning:
         output.warn(report.warning)
     if report.rows.written and not output.as_json:

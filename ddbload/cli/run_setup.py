@@ -15,7 +15,6 @@ from ddbload.aws.clients import Clients
 from ddbload.aws.retry import DEFAULT_POLICY
 from ddbload.aws.table_description import describe_table_with_response, table_notices
 from ddbload.cli.options import is_given
-from ddbload.cli.payload import is_pipe
 from ddbload.cli.terminal import (
     Output,
     ask_to_agree,
@@ -23,12 +22,12 @@ from ddbload.cli.terminal import (
     print_notice,
     print_stderr,
 )
-from ddbload.contracts.options import ASYNC, THREADS
+from ddbload.contracts.options import ASYNC
 from ddbload.contracts.payload import Payload
 from ddbload.errors import Cancelled, DdbloadError, InvalidUsage, SourceUnreadable
-from ddbload.plan.warm_up import plan_warm_up, warm_up
-from ddbload.runs.local_runs import HeartbeatWriter
-from ddbload.source.local_file import PIPE_PREFIX, STDIN_PREFIX, spool_to_disk
+from ddbload.planning.warm_up import plan_warm_up, warm_up
+from ddbload.runs.local_runs import HeartbeatWriter, default_engine
+from ddbload.source.local_file import PIPE_PREFIX, STDIN_PREFIX, is_pipe, spool_to_disk
 
 
 def require_not_stopped(heartbeats: HeartbeatWriter) -> None:
@@ -121,28 +120,20 @@ def private_file(name: str, flags: int) -> int:
 
 
 def choose_engine(payload: dict[str, Any], clients: Clients, output: Output) -> None:
-    """Replace the default engine by threads behind a proxy, which only botocore supports.
-
-    An engine that the user chose is kept, even if it cannot be used.
-    """
+    """Choose the engine, unless the user did."""
     options = payload["options"]
     if options.get("engine", ASYNC) != ASYNC or is_given("engine"):
         return
     try:
-        url = clients.dynamodb.meta.endpoint_url
+        options["engine"], url = default_engine(clients), clients.dynamodb.meta.endpoint_url
     except DdbloadError:
         # The import raises this error again, and reports it.
         return
-    # Imported here so that --help does not load botocore.
-    from ddbload.aws.signing.signers import has_proxy
-
-    if not has_proxy(url):
-        return
-    options["engine"] = THREADS
-    output.say(
-        f"{url.partition(':')[0].upper()}_PROXY names a proxy, so this run uses --engine threads,"
-        " which needs more CPU; NO_PROXY names hosts that are reached without a proxy"
-    )
+    if options["engine"] != ASYNC:
+        output.say(
+            f"{url.partition(':')[0].upper()}_PROXY names a proxy, so this run uses --engine"
+            " threads, which needs more CPU; NO_PROXY names hosts that are reached without a proxy"
+        )
 
 
 def print_table_notices(payload: Mapping[str, Any], clients: Clients) -> None:

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import re
 import sys
-from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from rich.console import Console
@@ -16,10 +15,7 @@ from rich.text import Text
 from ddbload.errors import visible
 from ddbload.runs.progress import (
     CHECKING,
-    DONE_PERCENT,
-    FAILED_CHUNK,
     IMPORTING,
-    WAITING,
     ChunkStates,
     RunProgress,
     percent,
@@ -90,44 +86,13 @@ def make_table(
     return table
 
 
-MAX_GRID_LINES, MAX_GRID_COLUMNS = 8, 120
-_LINES_AROUND = 8
-"""Terminal lines reserved for the rest of the view and for earlier output."""
-_LEVELS, _ASCII_LEVELS = "▁▂▃▄▅▆", "123456789"
-"""Symbols of a partly imported cell, from empty to full."""
-_SIGNS = {"waiting": "·", "done": "▇", "failed": "✗"}
-_ASCII_SIGNS = {"waiting": ".", "done": "#", "failed": "x"}
-_STYLES = {
-    "waiting": "bright_black",
-    "running": "cyan",
-    "done": "green",
+_CHUNK_STYLES = {
     "failed": "bold white on red",
+    "done": "green",
+    "running": "cyan",
+    "waiting": "bright_black",
 }
-
-
-Cell = tuple[str, float]
-"""State of a cell of the grid (`waiting`, `running`, `done` or `failed`), and its imported share.
-
-A cell is one chunk, or several consecutive ones.
-"""
-
-
-def grid_cells(chunks: ChunkStates, most: int) -> tuple[int, list[Cell]]:
-    """Group chunks into at most `most` cells; return the chunks per cell, and the cells."""
-    count = len(chunks)
-    each = max(1, -(-count // max(1, most)))
-    return each, [_cell(chunks.slice(n, min(n + each, count))) for n in range(0, count, each)]
-
-
-def _cell(states: bytes) -> Cell:
-    counts = Counter(states)
-    if counts[FAILED_CHUNK]:
-        return "failed", 0.0
-    if counts[DONE_PERCENT] == len(states):
-        return "done", 1.0
-    if counts[WAITING] == len(states):
-        return "waiting", 0.0
-    return "running", sum(states) / (DONE_PERCENT * len(states))
+"""Color of the number of chunks in each state."""
 
 
 class ProgressView:
@@ -140,8 +105,8 @@ class ProgressView:
         """Set the progress to draw next."""
         self._progress = progress
 
-    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        """Draw the view within the terminal's lines and columns."""
+    def __rich_console__(self, _console: Console, _options: ConsoleOptions) -> RenderResult:
+        """Draw a bar, figures, and the number of chunks in each state."""
         progress = self._progress
         if progress is None or not progress.size or not len(progress.chunks):
             yield _bar(CHECKING, None, "")
@@ -153,9 +118,8 @@ class ProgressView:
             words += f", about {short_duration(left)} left"
         yield _bar(progress.step, progress, words)
         yield Text(", ".join(progress_figures(progress)), overflow="ellipsis", no_wrap=True)
-        lines = min(MAX_GRID_LINES, console.size.height - _LINES_AROUND)
-        if len(progress.chunks) > 1 and lines >= 1:
-            yield from _grid(progress.chunks, options, lines)
+        if len(progress.chunks) > 1:
+            yield _chunk_counts(progress.chunks)
 
 
 def _bar(label: str, progress: RunProgress | None, words: str) -> Table:
@@ -176,42 +140,9 @@ def _bar(label: str, progress: RunProgress | None, words: str) -> Table:
     return row
 
 
-def _grid(chunks: ChunkStates, options: ConsoleOptions, lines: int) -> Iterator[Text]:
-    width = min(options.max_width, MAX_GRID_COLUMNS)
-    ascii_only = options.ascii_only
-    # Signs with a gap between them are easier to count, while there is room.
-    gap = 1 if len(chunks) <= width else 0
-    most = (width + gap) // (1 + gap)
-    each, cells = grid_cells(chunks, most * lines)
-    # Lines of about equal length.
-    columns = -(-len(cells) // -(-len(cells) // most))
-    for first in range(0, len(cells), columns):
-        line = Text(no_wrap=True, overflow="crop")
-        for cell in cells[first : first + columns]:
-            line.append(_sign(cell, ascii_only), _STYLES[cell[0]]).append(" " * gap)
-        yield line
-    yield _legend(chunks, each, options.max_width, ascii_only)
-
-
-def _legend(chunks: ChunkStates, each: int, width: int, ascii_only: bool) -> Text:
-    """Return the number of chunks in each state, with the state's symbol."""
-    line = Text(no_wrap=True, overflow="ellipsis")
-    line.append(f"{len(chunks):,} chunks: ")
-    counts = [(kind, getattr(chunks, kind)) for kind in ("failed", "done", "running", "waiting")]
-    shown = [(kind, count) for kind, count in counts if count]
-    for number, (kind, count) in enumerate(shown):
-        line.append(", " if number else "")
-        line.append(_sign((kind, 0.5), ascii_only), _STYLES[kind])
-        line.append(f" {count:,} {kind}")
-    more = f" ({each:,} in a cell)"
-    if each > 1 and line.cell_len + len(more) <= width:
-        line.append(more)
-    return line
-
-
-def _sign(cell: Cell, ascii_only: bool) -> str:
-    kind, share = cell
-    if kind == "running":
-        levels = _ASCII_LEVELS if ascii_only else _LEVELS
-        return levels[min(int(share * len(levels)), len(levels) - 1)]
-    return (_ASCII_SIGNS if ascii_only else _SIGNS)[kind]
+def _chunk_counts(chunks: ChunkStates) -> Text:
+    """Return the number of chunks in each state."""
+    counts = ((kind, getattr(chunks, kind)) for kind in _CHUNK_STYLES)
+    shown = [Text(f"{count:,} {kind}", _CHUNK_STYLES[kind]) for kind, count in counts if count]
+    line = Text(f"{len(chunks):,} chunks: ", no_wrap=True, overflow="ellipsis")
+    return line.append_text(Text(", ").join(shown))

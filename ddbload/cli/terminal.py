@@ -361,13 +361,18 @@ def raise_on_interrupt() -> Callable[[], bool]:
     """
     raised = False
 
-    def handle(number: int, frame: FrameType | None) -> None:  # noqa: ARG001 - signal's contract
+    def handle(number: int, frame: FrameType | None) -> None:
         nonlocal raised
         raised = True
-        if _is_importing(frame):
-            signal.setitimer(signal.ITIMER_REAL, _AGAIN_SECONDS)
+        is_again, is_importing = number == signal.SIGALRM, _is_importing(frame)
+        if is_again and isinstance(sys.exception(), KeyboardInterrupt | click.Abort):
             return
-        raise KeyboardInterrupt
+        if is_again or is_importing:
+            # After imports, too: botocore's first calls fail and go on, and Python 3.11.2 loses an
+            # interrupt in the making of their errors.
+            signal.setitimer(signal.ITIMER_REAL, _AGAIN_SECONDS)
+        if not is_importing:
+            raise KeyboardInterrupt
 
     def dropped(unraisable: sys.UnraisableHookArgs) -> None:
         if unraisable.exc_type is KeyboardInterrupt:

@@ -27,8 +27,8 @@ from ddbload.contracts.run_record import amount_text
 from ddbload.convert.sinks import FileSink
 from ddbload.errors import DdbloadError, InvalidUsage, OutputUnwritable, visible
 from ddbload.ledger.ledger import temporary_ledger
-from ddbload.verify import verify
-from ddbload.verify.verify import Verdict, VerifySettings
+from ddbload.verification import verify
+from ddbload.verification.verify import Verdict, VerifySettings
 
 FREE_DOLLARS = 0.10
 """Price in dollars up to which no confirmation is asked for."""
@@ -143,7 +143,7 @@ def _verify(
             read_as, estimate = source_format(verification.record), verification.estimate
             show_record(output, verification.record, payload)
             agree(verification, settings, output, yes=yes)
-            most = max(estimate.units * MOST_OVER_ESTIMATE, estimate.units_for(FREE_DOLLARS))
+            most = estimate.most_units(FREE_DOLLARS, MOST_OVER_ESTIMATE)
             started = time.monotonic()
             with terminal.live_reading(output) as show:
 
@@ -153,7 +153,7 @@ def _verify(
                 verification.run(
                     verdict,
                     None if folder is None else folder.write,
-                    most_units=None if yes or not estimate.is_billed else most,
+                    most_units=None if yes else most,
                     watch=watch,
                     processes=processes,
                     make_context=partial(reading_context, aws),

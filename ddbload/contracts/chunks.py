@@ -143,6 +143,8 @@ class ListingPart(Message):
     """Objects on these pages."""
     bytes: int = 0
     """Bytes of these objects, as stored."""
+    archives: Annotated[int, SPARSE] = 0
+    """Objects of these with the name of a ZIP archive, see `is_archive`."""
     sha256: Annotated[str, JsonRule(read=lambda f: str(f.raw("sha256")))] = ""
     """Hash of the pages, each hashed together with the hash of those before."""
     open: Annotated[tuple[Mapping[str, Any], ...], JsonRule(read=_read_open)] = ()

@@ -40,8 +40,6 @@ FILTERS: dict[str, Callable[[str], str]] = {
 """Filters without a key, by Python's rules for Unicode."""
 _KNOWN = (*FILTERS, HMAC)
 _PIECE = re.compile(r"\{\{|\}\}|\{([^{}]+)\}|[{}]")
-NAMES_OF_FILE = "NAMES"
-"""Value of `--columns` in advice that is kept, in place of names that were read in the file."""
 _BARS = re.compile(r"\|\||\|")
 
 

@@ -28,8 +28,12 @@ Most invocations end sooner, and write their progress once, when they end."""
 _CLOCK_GRAIN_SECONDS = 1.0
 """Ages are differences of whole seconds in S3."""
 _ACTIVE_SECONDS = MISSED_RENEWALS * MAX_RENEWAL_SECONDS
-ACTIVE, CANCELLED_CONTROL = "running", "cancelled"
-"""States of a control message."""
+ACTIVE, CANCELLED_CONTROL, LIMITS_OF_PAYLOAD = STATES = ("running", "cancelled", "payload")
+"""States of a control message. The last restores the payload's limits.
+
+The object is not deleted for that, because a delete has no condition and could discard a change
+made meanwhile.
+"""
 WORKING, IDLE = "working", "idle"
 """States of a worker. One that is idle sends nothing, and has written its segment."""
 UNLIMITED = "none"
@@ -51,7 +55,7 @@ class Control(Message):
     Without the object, the limits of the run's payload hold.
     """
 
-    state: Annotated[str, JsonRule(choices=(ACTIVE, CANCELLED_CONTROL))] = ACTIVE
+    state: Annotated[str, JsonRule(choices=STATES)] = ACTIVE
     max_wcu: Annotated[float | None, JsonRule(least=1)] = None
     """Write units a second of all workers together; None without a limit."""
     max_cost: Annotated[float | None, JsonRule(least=0)] = None

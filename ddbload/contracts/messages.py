@@ -119,9 +119,9 @@ class JsonObjectReader:
             raise self.wrong(name, value, "a string that is not empty")
         return self._utf8(name, value)
 
-    def optional_text(self, name: str) -> str | None:
-        """Read a string that is not empty, or null."""
-        return None if self.raw(name) is None else self.text(name)
+    def optional(self, name: str, read: Callable[..., Any], *arguments: Any) -> Any:
+        """Read a value by one of the other methods, or null."""
+        return None if self.raw(name) is None else read(self, name, *arguments)
 
     def choice(self, name: str, known: Iterable[str], default: str | None = None) -> str:
         """Read one of the known words."""
@@ -148,10 +148,6 @@ class JsonObjectReader:
             raise self.wrong(name, value, f"a whole number {limit}")
         return value
 
-    def optional_whole(self, name: str, least: int = 0, most: int = MAX_WHOLE) -> int | None:
-        """Read a whole number from `least` to `most`, or null."""
-        return None if self.raw(name) is None else self.whole(name, None, least, most)
-
     def number(self, name: str, default: float | None = None, least: float = 0.0) -> float:
         """Read a finite number of at least `least`."""
         value = self._given(name, default)
@@ -160,10 +156,6 @@ class JsonObjectReader:
         if not least <= value <= sys.float_info.max:
             raise self.wrong(name, value, f"a number of at least {least:g}")
         return value
-
-    def optional_number(self, name: str, least: float = 0.0) -> float | None:
-        """Read a finite number of at least `least`, or null."""
-        return None if self.raw(name) is None else self.number(name, None, least)
 
     def texts(self, name: str, default: tuple[str, ...] | None = None) -> tuple[str, ...]:
         """Read a list of strings."""
@@ -285,11 +277,16 @@ class Message:
         Raises `InvalidPayload` for a missing, unknown or wrong field.
         """
         name, readers = _readers(cls)  # type: ignore[arg-type]  # mypy takes no class for hashable
-        f = JsonObjectReader(value, name if path is None else path)
+        f = JsonObjectReader(cls.nested(value), name if path is None else path)
         message = cls(*[read(f, *arguments) for read, arguments in readers])
         message.check_rules(f)
         f.refuse_unknown()
         return message
+
+    @staticmethod
+    def nested(value: object) -> object:
+        """Return what is read in place of the value: with each option in its part."""
+        return value
 
     def check_rules(self, f: JsonObjectReader) -> None:
         """Raise `InvalidPayload` for a combination of fields that the message does not allow."""
@@ -342,7 +339,7 @@ def _field_reader(
         return rule.read, ()
     if NoneType in get_args(hint):
         read, arguments = _value_reader(each.name, get_args(hint)[0], rule, None)
-        return _read_optional, (each.name, read, *arguments)
+        return JsonObjectReader.optional, (each.name, read, *arguments)
     absent = _default(each) if written_by_users or rule.sparse else None
     read, arguments = _value_reader(each.name, hint, rule, absent)
     return read, (each.name, *arguments)
@@ -379,12 +376,6 @@ def _default(each: Field[Any]) -> Any:
     if each.default_factory is not MISSING:
         return each.default_factory()
     return None if each.default is MISSING else each.default
-
-
-def _read_optional(
-    f: JsonObjectReader, name: str, read: Callable[..., Any], *arguments: Any
-) -> Any:
-    return None if f.raw(name) is None else read(f, name, *arguments)
 
 
 def _read_matching(
@@ -442,6 +433,11 @@ class Option:
     """True if it determines which rows and items an object version gives."""
     delimited: bool = False
     """True if it applies to delimited text alone."""
+
+    @property
+    def name(self) -> str:
+        """Name as it is written in a job file, a payload and Python: `skip_lines`."""
+        return self.flag.partition("/")[0].removeprefix("--").replace("-", "_")
 
 
 def option(

@@ -72,11 +72,9 @@ class RejectLimit:
         `most_more`: rows that the run may have besides; None if unknown. A share is not judged
         before so many rows were read that the limit is no matter of single rows.
         """
-        if self.percent is None:
-            return rejected > self.rows
-        if most_more is None or read < LEAST_ROWS_OF_SHARE:
+        if self.percent is not None and (most_more is None or read < LEAST_ROWS_OF_SHARE):
             return False
-        return self.exceeded(rejected, read + most_more)
+        return self.exceeded(rejected, read + (most_more or 0))
 
     def describe(self, rejected: int, read: int) -> str:
         """Name the limit beside a count: `12 of 100 rows were rejected, and max_rejects is 5%`."""
@@ -102,7 +100,8 @@ def _read_max_wcu(f: JsonObjectReader) -> float | None:
         if parse_percent(given) is None:
             raise f.wrong("max_wcu", given, "a number, or a share of the table such as '50%'")
         return None
-    return f.optional_number("max_wcu", least=1)
+    units: float | None = f.optional("max_wcu", JsonObjectReader.number, None, 1)
+    return units
 
 
 def _read_max_rejects(f: JsonObjectReader) -> int:
@@ -133,7 +132,7 @@ def _positive(name: str) -> Callable[[JsonObjectReader], float | None]:
     """Make the reader of an optional number above 0."""
 
     def read(f: JsonObjectReader) -> float | None:
-        value = f.optional_number(name)
+        value: float | None = f.optional(name, JsonObjectReader.number)
         if value == 0:
             raise f.wrong(name, value, "a number above 0")
         return value

@@ -8,123 +8,31 @@ import json
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
-from functools import partial
-from typing import Annotated, Any, Self
+from functools import cache, partial
+from typing import Annotated, Any
 
+from ddbload.contracts.comparisons import Comparison, read_comparisons
 from ddbload.contracts.messages import (
+    SPARSE,
     TYPES_AND_MAPPING,
     JsonObjectReader,
     JsonRule,
     Message,
+    Option,
     declared,
-    is_text,
     option,
 )
 from ddbload.contracts.options import KEEP, REMOVE, Options
-from ddbload.contracts.source import DUMPS, Source
+from ddbload.contracts.source import AUTO, DELIMITERS, DUMPS, TSV, Source
 from ddbload.contracts.text_encodings import known_codec
 from ddbload.dynamodb.scalar_text import TimeFormat
 from ddbload.errors import InvalidPayload, TableNotAllowed, nearest_name
 
-OPERATORS = EQUAL, UNEQUAL, LESS, AT_MOST, GREATER, AT_LEAST = ("=", "!=", "<", "<=", ">", ">=")
-_FORM = "a column, one of = != < <= > >=, and a value, such as 'year>=2000'"
-_TEXT = re.compile(
-    r"[ \t]*(?:\{(?P<quoted>[^{}]+)\}|(?P<column>[^=!<>{}]*[^=!<>{} \t]))[ \t]*"
-    r"(?P<op>[=!<>]+)[ \t]*(?P<value>.*)",
-    re.DOTALL,
-)
-
-
-_JOINED = re.compile(r"[ \t](?P<word>and|or|&&|\|\|)[ \t]+[^=!<>{} \t]+[ \t]*[=!<>]", re.IGNORECASE)
-"""A second comparison within a value, as in SQL."""
-
-
-_VALUE = JsonRule(
-    pattern=re.compile("[^\ud800-\udfff]*"), wanted="text, of numbers, too, such as '2000'"
-)
-
-
-@dataclass(frozen=True, slots=True)
-class Comparison(Message):
-    """A condition on one column of the source; an empty value stands for no value."""
-
-    column: str
-    op: Annotated[str, JsonRule(choices=OPERATORS)]
-    value: Annotated[str, _VALUE] = ""
-
-    def __str__(self) -> str:
-        is_bare = re.fullmatch(r"[^=!<>{} \t]+", self.column)
-        blank = " " if self.value.startswith(("=", "!", "<", ">")) else ""
-        return f"{self.column if is_bare else f'{{{self.column}}}'}{self.op}{blank}{self.value}"
-
-    @property
-    def orders(self) -> bool:
-        """True if the operator asks which value is greater."""
-        return self.op not in (EQUAL, UNEQUAL)
-
-    @classmethod
-    def of_text(cls, text: str) -> Self:
-        """Read `year>=2000`; a column whose name has an operator in it stands in braces.
-
-        Blanks beside the operator belong to neither side. Raises `InvalidPayload`.
-        """
-        found = _TEXT.fullmatch(text)
-        if found is None:
-            raise InvalidPayload(
-                f"{text!r} is not a comparison: write {_FORM}; a column with such a sign or a brace"
-                " in its name stands in braces, {a>b}>=3"
-            )
-        if found["op"] not in OPERATORS:
-            hint = {"==": "=", "<>": "!=", "=>": ">=", "=<": "<=", "=!": "!="}.get(found["op"])
-            raise InvalidPayload(
-                f"{text!r} has the operator {found['op']}: write"
-                f" {hint or 'one of = != < <= > >='} instead"
-            )
-        joined = _JOINED.search(found["value"])
-        if joined is not None:
-            raise InvalidPayload(
-                f"{text!r} joins comparisons with {joined['word']!r}: give each by itself, as"
-                " several --where (in a payload, a list); rows are taken that match them all, and"
-                " there is no or"
-            )
-        comparison = cls(found["quoted"] or found["column"], found["op"], found["value"])
-        comparison.check("where")
-        return comparison
-
-    def check_rules(self, f: JsonObjectReader) -> None:
-        """Raise `InvalidPayload` for a comparison that no value can meet."""
-        self.check(f.path("value"))
-
-    def check(self, path: str) -> None:
-        """Raise `InvalidPayload` for an order without a value; `path` names it in the error."""
-        if self.orders and not self.value:
-            raise InvalidPayload(
-                f"{path!r}: {str(self)!r} has no value to compare with; only = (the column is"
-                " empty) and != (it is not) go without one"
-            )
-
 
 def read_where(f: JsonObjectReader) -> tuple[Comparison, ...]:
-    """Read the list `where`, whose members are texts or objects. Raises `InvalidPayload`."""
+    """Read the list `where`; a missing one is empty. Raises `InvalidPayload`."""
     given = f.raw("where")
-    return comparisons(given, f.path("where"))
-
-
-def comparisons(given: object, path: str = "where") -> tuple[Comparison, ...]:
-    """Read comparisons: texts such as `year>=2000`, or objects. Raises `InvalidPayload`."""
-    if given is None:
-        return ()
-    if not isinstance(given, Sequence) or isinstance(given, str):
-        raise InvalidPayload(f"{path!r} must be a list, such as ['year>=2000']")
-    found = []
-    for number, each in enumerate(given):
-        if isinstance(each, str):
-            if not is_text(each):
-                raise InvalidPayload(f"'{path}[{number}]' must be text that UTF-8 can write")
-            found.append(Comparison.of_text(each))
-        else:
-            found.append(Comparison.from_json(each, f"{path}[{number}]"))
-    return tuple(dict.fromkeys(found))
+    return () if given is None else read_comparisons(given, f.path("where"))
 
 
 def where_json(where: Sequence[Comparison]) -> list[dict[str, Any]]:
@@ -251,7 +159,7 @@ class NullHandling(Message):
 
 def _read_run(f: JsonObjectReader) -> str | None:
     with f.nested("run") as run:
-        given = run.optional_text("id")
+        given = run.optional("id", JsonObjectReader.text)
         for name in ("force", "once", "retry_of"):
             run.raw(name)
         if run.raw("resume_of") is not None:
@@ -263,7 +171,7 @@ def _read_run(f: JsonObjectReader) -> str | None:
 
 
 def _read_retry_of(f: JsonObjectReader) -> str | None:
-    run = f.nested("run").optional_text("retry_of")
+    run = f.nested("run").optional("retry_of", JsonObjectReader.text)
     return None if run is None else check_run_id(run)
 
 
@@ -321,6 +229,34 @@ def _read_types(f: JsonObjectReader) -> dict[str, str]:
     return types
 
 
+@cache
+def named_options() -> Mapping[str, tuple[str, Option]]:
+    """Return the path of the part and the declaration of each option, by its name."""
+    return {
+        each.name: (path, each) for path, kind in PAYLOAD_PARTS.items() for each in declared(kind)
+    }
+
+
+def with_options_in_parts(value: object) -> object:
+    """Return a payload or an upload rule in which each option stands in its part.
+
+    Options may be given at the top by their names on the command line: `skip_lines` is
+    `source.skip_lines`. Raises `InvalidPayload` for an option that is given twice.
+    """
+    if not isinstance(value, Mapping):
+        return value
+    known = named_options()
+    named = [name for name in value if known.get(name, ("",))[0]]
+    f, parts = JsonObjectReader(value), dict[str, dict[str, Any]]()
+    for name in named:
+        path, each = known[name]
+        part = parts.get(path) or parts.setdefault(path, f.mapping(path, {}))
+        if each.field in part:
+            raise InvalidPayload(f"{name!r} and '{path}.{each.field}' are one option: give one")
+        part[each.field] = value[name]
+    return {**{name: each for name, each in value.items() if name not in named}, **parts}
+
+
 @dataclass(frozen=True, slots=True)
 class Payload(Message):
     """The input of an execution: what to load, and where to."""
@@ -362,10 +298,15 @@ class Payload(Message):
         common=True,
     )
 
+    nested = staticmethod(with_options_in_parts)
+
     def __post_init__(self) -> None:
         """Add the null marker of the source's dialect, unless others are given."""
         if self.source.dialect in DUMPS and not self.nulls.markers:
             object.__setattr__(self, "nulls", replace(self.nulls, markers=("\\N",)))
+
+    transform: Annotated[str | None, SPARSE] = None
+    """Identity of the Python function that changes the rows; only Python can give one."""
 
     def to_json(self) -> dict[str, Any]:
         return {
@@ -384,10 +325,14 @@ class Payload(Message):
             "nulls": self.nulls.to_json(),
             "options": self.options.to_json(),
             **({"where": where_json(self.where)} if self.where else {}),
+            **({} if self.transform is None else {"transform": self.transform}),
         }
 
     def check_rules(self, f: JsonObjectReader) -> None:
         """Raise `InvalidPayload` if two settings say what becomes of a missing value."""
+        # So that errors of unknown fields name these, too.
+        for name in named_options():
+            f.raw(name)
         on_empty, policy = self.options.on_empty, self.nulls.policy
         if on_empty is not None and policy != OMIT:
             raise InvalidPayload(
@@ -401,11 +346,50 @@ class Payload(Message):
         return REMOVE if self.options.on_empty == REMOVE else self.nulls.policy
 
 
+PAYLOAD_PARTS: Mapping[str, type[Message]] = {
+    "source": Source,
+    "": Payload,
+    "mapping": ColumnMapping,
+    "nulls": NullHandling,
+    "options": Options,
+}
+"""Parts of a payload that declare options, by their paths in it."""
+
+
+def payload_of(
+    place: Mapping[str, Any],
+    table: str,
+    given: Mapping[str, Any],
+    *,
+    run: str | None = None,
+    workers: int | str = AUTO,
+) -> dict[str, Any]:
+    """Build a payload from options by name; those that are not given detect what they can.
+
+    Args:
+        place: Fields of `source` that locate it.
+        table: Name of the table.
+        given: Values of options, by name.
+        run: Run id.
+        workers: Chunks to import at once, or `auto`.
+
+    Values are not checked here.
+    """
+    options = {name: each.typed for name, (_, each) in named_options().items() if each.typed}
+    options |= {name: each for name, each in given.items() if name not in ("run", "target")}
+    if options.get("delimiter") is None and options.get("dialect") is None:
+        options["delimiter"] = DELIMITERS[TSV] if options["format"] == TSV else AUTO
+    payload: Any = with_options_in_parts(
+        {"run": {"id": run}, "target": {"table": table}, **options}
+    )
+    payload["source"] |= place
+    payload["options"]["workers"] = workers
+    return dict(payload)
+
+
 # Identity of loads. Options that determine rows are declared as decisive. They alone answer whether
 # a table has loaded an object version, whether two runs load the same, and whether a run id belongs
 # to a command.
-
-_PAYLOAD_PARTS = ("source", "mapping", "nulls", "options")
 
 
 def _decisive(kind: type) -> tuple[str, ...]:
@@ -414,9 +398,11 @@ def _decisive(kind: type) -> tuple[str, ...]:
 
 DECISIVE: Mapping[type, tuple[str, ...]] = {
     Payload: tuple(
-        each.name for each in fields(Payload) if each.name in (*_PAYLOAD_PARTS, *_decisive(Payload))
+        each.name
+        for each in fields(Payload)
+        if each.name in (*PAYLOAD_PARTS, "transform", *_decisive(Payload))
     ),
-    **{kind: _decisive(kind) for kind in (Source, ColumnMapping, NullHandling, Options)},
+    **{kind: _decisive(kind) for path, kind in PAYLOAD_PARTS.items() if path},
     Comparison: ("column", "op", "value"),
 }
 """Payload fields that determine which rows and items an object version gives.
@@ -435,7 +421,9 @@ def asked_hash(payload: Payload, hmac_key: bytes | None) -> str:
     `payload`: payload as given, before detection. `hmac_key`: key of the filter hmac, which also
     determines rows; the hash is keyed with it and does not reveal it.
     """
-    text = json.dumps(_asked(payload), sort_keys=True).encode()
+    # Without a function the hash is that of versions which had none.
+    asked = {name: v for name, v in _asked(payload).items() if (name, v) != ("transform", None)}
+    text = json.dumps(asked, sort_keys=True).encode()
     if hmac_key is None:
         return hashlib.sha256(text).hexdigest()
     return hmac.new(hmac_key, text, hashlib.sha256).hexdigest()

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Annotated, Any, Self
 
-from ddbload.contracts.column_mapping import NAMES_OF_FILE
 from ddbload.contracts.messages import SPARSE, JsonObjectReader, JsonRule, Message
 from ddbload.contracts.row_counts import LAST_TIME, RowCounts, SegmentTimes, WriteStats
 from ddbload.contracts.run_record import Cursor, LoadedBefore, WritePrice
 from ddbload.dynamodb.modes import PUT, mode_of
-from ddbload.errors import DdbloadError, visible
+from ddbload.errors import NAMES_OF_FILE, DdbloadError, visible
 
 STATUSES = (
     SUCCEEDED, SUCCEEDED_WITH_REJECTS, ALREADY_LOADED, FAILED, INTERRUPTED, CANCELLED,
@@ -31,6 +30,8 @@ MAX_CAUSE = 2000
 
 REFUSED_BY_DYNAMODB = "refused_by_dynamodb"
 """Cause of rejects whose detail is DynamoDB's message, which may quote the item."""
+TRANSFORM = "transform"
+"""Cause of rejects of a Python function, whose detail is the function's."""
 LINES_BEFORE = "lines_before"
 """Field of a stored reject whose line is not known: line ends from the chunk's start to the row."""
 
@@ -69,26 +70,6 @@ def _read_causes(f: JsonObjectReader) -> dict[str, int] | None:
 
 
 @dataclass(frozen=True, slots=True)
-class PlanTotals(Message):
-    """Totals of the items that mode `plan` made and did not send."""
-
-    items: int = 0
-    item_bytes: int = 0
-    write_units: int = 0
-    """Write units of the table, without its indexes."""
-    largest_item: int = 0
-    """Bytes of the largest item."""
-
-    def __add__(self, other: PlanTotals) -> PlanTotals:
-        return PlanTotals(
-            self.items + other.items,
-            self.item_bytes + other.item_bytes,
-            self.write_units + other.write_units,
-            max(self.largest_item, other.largest_item),
-        )
-
-
-@dataclass(frozen=True, slots=True)
 class Segment(Message):
     """Result of one invocation on a chunk: the rows from `start` to `end`, exclusive."""
 
@@ -101,8 +82,6 @@ class Segment(Message):
     work: WriteStats
     rejects: str | None
     """Name of the segment's rejects in the ledger; None without rejects."""
-    planned: Annotated[PlanTotals | None, SPARSE] = None
-    """Totals of mode `plan`, which sends nothing."""
     identical: Annotated[int | None, SPARSE] = None
     """Skipped rows that found an identical item; None if not known."""
     uncertain: int = 0
@@ -206,6 +185,14 @@ class ExecutionOutput(Message):
     loaded_before: Annotated[LoadedBefore | None, SPARSE] = None
     """Objects that the run left out, because the table had loaded them."""
 
+    @classmethod
+    def of(cls, report: Report, status: str, error: Failure | None) -> Self:
+        """Return the output of an execution of a run with this report."""
+        return cls(
+            *(report.run, status, report.rows, report.chunks, report.chunks_done, report.rejects),
+            *(error, report.uncertain, report.loaded_before),
+        )
+
     def to_json(self) -> dict[str, Any]:
         result = Message.to_json(self)
         if self.error is not None:
@@ -222,6 +209,11 @@ class ExecutionAttempt(Message):
     """ARN of the execution."""
     redrives: int = 0
 
+    @classmethod
+    def of(cls, execution: str | None, redrives: int) -> Self | None:
+        """Return the attempt of an execution; None without one."""
+        return None if execution is None else cls(execution, redrives)
+
 
 @dataclass(frozen=True, slots=True)
 class Report(Message):
@@ -230,22 +222,20 @@ class Report(Message):
     run: str
     status: str
     """One of `STATUSES`."""
-    rows: RowCounts
-    work: WriteStats
-    bytes: int
+    rows: RowCounts = field(default_factory=RowCounts)
+    work: WriteStats = field(default_factory=WriteStats)
+    bytes: int = 0
     """Bytes of the source that are done: the header and all settled rows."""
-    size: int
-    chunks: int
-    chunks_done: int
-    seconds: float
+    size: int = 0
+    chunks: int = 0
+    chunks_done: int = 0
+    seconds: float = 0.0
     """Seconds from the creation of the run's record to this report."""
-    rejects: str | None
+    rejects: str | None = None
     """Folder or S3 prefix of the rejects; None without rejects."""
-    error: Failure | None
+    error: Failure | None = None
     failures: tuple[Failure, ...] = ()
     """Error of each chunk that failed and recorded why."""
-    planned: Annotated[PlanTotals | None, SPARSE] = None
-    """Totals of mode `plan`, which sends nothing."""
     identical: Annotated[int | None, SPARSE] = None
     """Skipped rows that found an identical item; None if not known."""
     uncertain: int = 0

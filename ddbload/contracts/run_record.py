@@ -55,7 +55,7 @@ class Resume:
         with JsonObjectReader(value) as f:
             with f.nested("run") as fields_of_run:
                 earlier = check_run_id(fields_of_run.text("resume_of"))
-                given = fields_of_run.optional_text("id")
+                given = fields_of_run.optional("id", JsonObjectReader.text)
                 for name in ("force", "once"):
                     if fields_of_run.raw(name) not in (None, False):
                         raise InvalidPayload(

@@ -92,6 +92,16 @@ def is_export_manifest(location: str) -> bool:
 
 
 COMPRESSIONS = UNCOMPRESSED, GZIP, ZSTD, BZIP2, XZ = ("none", "gzip", "zstd", "bzip2", "xz")
+ZIP = "zip"
+"""Kind of an archive, whose members are objects of a source."""
+
+
+def is_archive(pinned: Mapping[str, Any]) -> bool:
+    """Return whether an object has the name of a ZIP archive, and is not a member of one."""
+    name = str(pinned.get("path") or pinned.get("key"))
+    return "member" not in pinned and name.lower().endswith(f".{ZIP}")
+
+
 MATCHES = BY_NAME, BY_POSITION = ("name", "position")
 """Ways to match columns of several objects with those of the first."""
 DUPLICATES = REFUSE, NUMBER = ("refuse", "number")
@@ -143,7 +153,7 @@ def _read_encoding(f: JsonObjectReader) -> str:
 
 def _read_prefix(f: JsonObjectReader) -> str | None:
     # The prefix "" names all objects of a bucket.
-    return "" if f.raw("prefix") == "" else f.optional_text("prefix")
+    return "" if f.raw("prefix") == "" else f.optional("prefix", JsonObjectReader.text)
 
 
 def _read_path(f: JsonObjectReader) -> str | None:

@@ -85,11 +85,7 @@ class PreflightRequest(Message):
     @property
     def attempt(self) -> ExecutionAttempt | None:
         """The attempt that the function works on; None in a state without an execution."""
-        return _attempt(self.state.execution, self.redrives)
-
-
-def _attempt(execution: str | None, redrives: int) -> ExecutionAttempt | None:
-    return None if execution is None else ExecutionAttempt(execution, redrives)
+        return ExecutionAttempt.of(self.state.execution, self.redrives)
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,7 +200,7 @@ class ReportRequest(Message):
     @property
     def attempt(self) -> ExecutionAttempt | None:
         """The attempt that the function reports on; None in a state without an execution."""
-        return _attempt(self.state.execution, self.redrives)
+        return ExecutionAttempt.of(self.state.execution, self.redrives)
 
 
 # Results of functions that ended by an error which a retry would meet again.
@@ -319,4 +315,4 @@ def stopped_execution(event: object) -> tuple[str, int | None]:
     event belongs to AWS. Raises `InvalidPayload`.
     """
     detail = JsonObjectReader(event, "event").nested("detail")
-    return detail.text("executionArn"), detail.optional_whole("redriveCount")
+    return detail.text("executionArn"), detail.optional("redriveCount", JsonObjectReader.whole)

@@ -10,8 +10,9 @@ from dataclasses import dataclass, field, replace
 from typing import Annotated, Any, Self
 from urllib.parse import parse_qsl, quote, unquote, urlencode
 
+from ddbload.contracts.comparisons import Comparison
 from ddbload.contracts.messages import JsonObjectReader, JsonRule, Message
-from ddbload.contracts.payload import Comparison, Payload, read_where, where_json
+from ddbload.contracts.payload import Payload, read_where, where_json, with_options_in_parts
 from ddbload.contracts.source import (
     AUTO,
     DYNAMODB_EXPORT,
@@ -30,7 +31,7 @@ _ACCOUNT = re.compile(r"[0-9]{12}", re.ASCII)
 
 
 def _read_owner(f: JsonObjectReader) -> str | None:
-    owner = f.optional_text("owner")
+    owner: str | None = f.optional("owner", JsonObjectReader.text)
     if owner is not None and not _ACCOUNT.fullmatch(owner):
         raise f.wrong("owner", owner, "the 12 digits of an account, as text")
     return owner
@@ -148,9 +149,9 @@ class Upload:
         return cls(
             bucket=bucket.text("name"),
             key=uploaded.text("key"),
-            version_id=uploaded.optional_text("version-id"),
+            version_id=uploaded.optional("version-id", JsonObjectReader.text),
             etag=uploaded.text("etag"),
-            sequencer=uploaded.optional_text("sequencer"),
+            sequencer=uploaded.optional("sequencer", JsonObjectReader.text),
         )
 
     @property
@@ -184,6 +185,8 @@ class UploadRule(Message):
     where: Annotated[tuple[Comparison, ...], JsonRule(read=read_where, sparse=True)] = ()
     once: Annotated[bool, JsonRule(sparse=True)] = False
     """Leave out an upload whose content the table has loaded under the same key."""
+
+    nested = staticmethod(with_options_in_parts)
 
     def check(self, path: str) -> None:
         """Raise the error that each run of the rule would fail with. `path`: the rule's place.

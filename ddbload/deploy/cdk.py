@@ -13,7 +13,7 @@ from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from ddbload.deploy.toolchain import Toolchain, environment_without_aws
+from ddbload.deploy.toolchain import Toolchain, cache_home, environment_without_aws
 from ddbload.errors import DeploymentFailed
 
 _CHILD_PROCESS = Path(__file__).with_name("child_process.py")
@@ -103,7 +103,7 @@ class Cdk:
             "NODE_NO_WARNINGS": "1",
             "NO_COLOR": "1",
             # Keep the layers' wheels with the user's other caches.
-            "XDG_CACHE_HOME": os.environ.get("XDG_CACHE_HOME") or _home_cache(),
+            "XDG_CACHE_HOME": str(cache_home()),
         }
 
     def synth(self) -> AbstractContextManager[Command]:
@@ -163,10 +163,3 @@ class Cdk:
                 # Closing its standard input ends the command if it still runs.
                 process.stdin.close()
             process.wait()
-
-
-def _home_cache() -> str:
-    try:
-        return str(Path.home() / ".cache")
-    except RuntimeError:
-        return ""

@@ -6,7 +6,6 @@ The app in `infra` checks them; this module knows only their names and defaults.
 
 from __future__ import annotations
 
-import difflib
 import json
 import subprocess
 import sys
@@ -17,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from ddbload.aws.retry import call_with_retries
 from ddbload.deploy.toolchain import app_folder, environment_without_aws
-from ddbload.errors import DeploymentFailed, InvalidUsage, StackNotFound
+from ddbload.errors import DeploymentFailed, InvalidUsage, StackNotFound, did_you_mean
 from ddbload.runs.deployed import describe_stack
 
 if TYPE_CHECKING:
@@ -41,8 +40,6 @@ class DeployedStack:
 
     name: str
     status: str
-    protected: bool
-    """True if termination protection is on."""
     version: str | None
     """Version of ddbload that deployed the stack, if recorded."""
     settings: Mapping[str, Any] | None
@@ -74,7 +71,6 @@ def find_deployed_stack(client: CloudFormationClient, name: str) -> DeployedStac
     return DeployedStack(
         name=name,
         status=found["StackStatus"],
-        protected=bool(found.get("EnableTerminationProtection")),
         version=recorded.get("version") if recorded else None,
         settings=recorded.get("settings") if recorded else None,
     )
@@ -117,9 +113,8 @@ def parse_assignments(texts: Sequence[str]) -> dict[str, Any]:
         if name == "stack_name":
             raise InvalidUsage("--set stack_name: give the stack's name by --stack")
         if name not in known:
-            close = difflib.get_close_matches(name, known, 1)
-            hint = f"is {close[0]} meant?" if close else f"there are {', '.join(sorted(known))}"
-            raise InvalidUsage(f"--set {name}: there is no such setting; {hint}")
+            hint = did_you_mean(name, known) or f"; there are {', '.join(sorted(known))}"
+            raise InvalidUsage(f"--set {name}: there is no such setting{hint}")
         if name in found:
             raise InvalidUsage(f"--set {name} is given twice: give it once")
         found[name] = known[name] if value == "" else _parse_value(name, value)
@@ -184,26 +179,21 @@ def describe_changes(before: Mapping[str, Any] | None, after: Mapping[str, Any])
 
     `before`: settings of the stack; None if nothing is deployed.
     """
-    defaults = default_settings()
     lines: list[str] = []
-    for name in defaults:
-        old = None if before is None else before.get(name, defaults[name])
-        new = after.get(name, defaults[name])
-        if isinstance(new, list):
-            gone = [each for each in old or [] if each not in new]
-            marked = [("-", each) for each in gone]
-            marked += [(" " if each in (old or []) else "+", each) for each in new]
-            lines += [f"{mark} {name}: {_shown(each)}" for mark, each in marked]
-        elif old is None or old == new:
-            if new != defaults[name]:
-                lines.append(f"{' ' if old == new else '+'} {name}: {_shown(new)}")
-        else:
-            lines += [f"- {name}: {_shown(old)}", f"+ {name}: {_shown(new)}"]
+    for name, default in default_settings().items():
+        old = [] if before is None else _texts(before.get(name, default))
+        new = _texts(after.get(name, default))
+        if new == _texts(default) and old in ([], new):
+            continue
+        lines += [f"- {name}: {each}" for each in old if each not in new]
+        lines += [f"{' ' if each in old else '+'} {name}: {each}" for each in new]
     return lines
 
 
-def _shown(value: Any) -> str:
-    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+def _texts(value: Any) -> list[str]:
+    """Return a setting as texts: one for each member of a list."""
+    values = value if isinstance(value, list) else [value]
+    return [v if isinstance(v, str) else json.dumps(v, ensure_ascii=False) for v in values]
 
 
 _CHECK = """

@@ -1,7 +1,7 @@
 """Install the CDK app's packages into a private folder, and copy the app for a synthesis.
 
-The wheel holds the app as data in `ddbload/deploy/app`. ddbload never imports it: the app runs in
-another environment, with packages whose hashes are checked against lock files.
+The wheel holds the app in `ddbload_cdk`. ddbload never imports it: a copy of it runs in another
+environment, with packages whose hashes are checked against lock files.
 """
 
 from __future__ import annotations
@@ -25,19 +25,19 @@ from ddbload.errors import ToolsUnavailable
 
 APP_PARTS = (
     *("app.py", "cdk.json", "package.json", "package-lock.json"),
-    *("infra", "lambdas", "localaws", "statemachine"),
+    *("lambdas", "localaws", "statemachine"),
     *("locks/demo.txt", "locks/deploy.txt"),
 )
-"""Files and folders of the app, in a checkout and in the wheel."""
+"""Files and folders of the app besides its constructs, in a checkout and in the wheel."""
 OLDEST_NODE = 20
 """Oldest version of Node.js that is accepted."""
 SUPPORTED_NODE = 22
 """Oldest version of Node.js that still gets security fixes, which messages ask for."""
 
 _PACKAGE = Path(__file__).resolve().parent.parent
-_DATA = Path(__file__).resolve().with_name("app")
+_DATA = _PACKAGE.parent / "ddbload_cdk" / "app"
 _DONE = ".installed"
-_SKIPPED = shutil.ignore_patterns("__pycache__", "*.pyc")
+_SKIPPED = shutil.ignore_patterns("__pycache__", "*.pyc", _DATA.name)
 
 
 def app_folder() -> Path:
@@ -64,16 +64,13 @@ def copy_app(to: Path, settings: Mapping[str, Any]) -> None:
         else:
             (to / part).parent.mkdir(exist_ok=True)
             shutil.copyfile(source / part, to / part)
+    constructs = source.parent if source == _DATA else source / "infra"
+    shutil.copytree(constructs, to / "infra", ignore=_SKIPPED)
     # The functions are packaged with the ddbload modules next to the app.
-    shutil.copytree(_PACKAGE, to / "ddbload", ignore=_without_app)
+    shutil.copytree(_PACKAGE, to / "ddbload", ignore=_SKIPPED)
     config = json.loads((to / "cdk.json").read_text("utf-8"))
     config["context"] |= settings
     (to / "cdk.json").write_text(json.dumps(config), "utf-8")
-
-
-def _without_app(folder: str, names: list[str]) -> set[str]:
-    skipped = _SKIPPED(folder, names)
-    return skipped | {_DATA.name} if Path(folder) == _DATA.parent else skipped
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,18 +145,22 @@ def tools_folder(tools: ToolSet) -> Path:
 
     Raises `ToolsUnavailable`.
     """
-    cache = os.environ.get("XDG_CACHE_HOME")
-    try:
-        root = Path(cache) if cache else Path.home() / ".cache"
-    except RuntimeError:
-        raise ToolsUnavailable("there is no home folder: set HOME or XDG_CACHE_HOME") from None
     source = app_folder()
     names = ["package.json", "package-lock.json"]
     names += [f"locks/{tools.lock}"] if tools.lock else []
     digest = hashlib.sha256(f"{sys.version_info[:2]}{tools.omitted}".encode())
     for name in names:
         digest.update((source / name).read_bytes())
-    return root / "ddbload" / "tools" / digest.hexdigest()[:16]
+    return cache_home() / "ddbload" / "tools" / digest.hexdigest()[:16]
+
+
+def cache_home() -> Path:
+    """Return XDG's folder for caches. Raises `ToolsUnavailable`."""
+    cache = os.environ.get("XDG_CACHE_HOME")
+    try:
+        return Path(cache) if cache else Path.home() / ".cache"
+    except RuntimeError:
+        raise ToolsUnavailable("there is no home folder: set HOME or XDG_CACHE_HOME") from None
 
 
 def is_installed(tools: ToolSet) -> bool:
@@ -167,8 +168,8 @@ def is_installed(tools: ToolSet) -> bool:
     return checkout_tools(tools) is not None or (tools_folder(tools) / _DONE).exists()
 
 
-def check_node() -> None:
-    """Check that Node.js and npm are installed and new enough. Raises `ToolsUnavailable`."""
+def check_node() -> tuple[int, ...]:
+    """Return the version of Node.js. Raises `ToolsUnavailable` if it or npm is missing or old."""
     hint = (
         f"install Node.js {SUPPORTED_NODE} or newer (https://nodejs.org), with npm, and try again"
     )
@@ -179,6 +180,7 @@ def check_node() -> None:
     if found is None or found[0] < OLDEST_NODE:
         shown = "of an unknown version" if found is None else ".".join(map(str, found))
         raise ToolsUnavailable(f"Node.js is {shown}, which is too old: {hint}")
+    return found
 
 
 def node_version() -> tuple[int, ...] | None:

@@ -1,4 +1,4 @@
-"""Checks of this machine and of AWS: tools, credentials, clock, table, bucket, quotas, stack.
+"""Checks of this machine and of AWS: Node.js, credentials, table, bucket, quotas, stack.
 
 All calls to AWS only read. A call without permission gives a warning, because the command that the
 user wants to run may not need it.
@@ -6,24 +6,26 @@ user wants to run may not need it.
 
 from __future__ import annotations
 
-import os
 import platform
 import re
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from datetime import datetime
-from email.utils import parsedate_to_datetime
-from importlib.util import find_spec
-from pathlib import Path
+from functools import partial
 from typing import TYPE_CHECKING, Any
-from urllib.parse import urlsplit
 
 from ddbload import __version__
 from ddbload.aws.failures import classify_failure
 from ddbload.aws.retry import RetryPolicy, call_with_retries
-from ddbload.deploy.toolchain import OLDEST_NODE, SUPPORTED_NODE, node_version
-from ddbload.errors import DdbloadError, StackNotFound
+from ddbload.aws.table_description import (
+    TABLE_QUOTA,
+    describe_table_with_response,
+    recovery_if_known,
+    turn_recovery_on,
+    write_capacity,
+)
+from ddbload.deploy.toolchain import SUPPORTED_NODE, check_node
+from ddbload.errors import DdbloadError, StackNotFound, ToolsUnavailable
 from ddbload.runs.deployed import find_stack
 
 if TYPE_CHECKING:
@@ -54,110 +56,29 @@ class Check:
         }
 
 
-def check_machine(
-    *, source: str | None, ledger: str, environment: Mapping[str, str] = os.environ
-) -> Iterator[Check]:
+def check_machine() -> Iterator[Check]:
     """Yield the checks of this machine, which need no AWS."""
-    yield Check("version", OK, f"ddbload {__version__}, {sys.executable}")
-    yield Check("python", OK, f"Python {platform.python_version()}")
+    python = f"Python {platform.python_version()} ({sys.executable})"
+    yield Check("version", OK, f"ddbload {__version__}, {python}")
     yield _check_node()
-    yield from _check_extras(source or "")
-    yield _check_ledger(ledger)
-    yield _check_proxy(environment)
-    if source is not None and not source.startswith("s3://") and source != "-":
-        yield _check_file(Path(source))
 
 
 def _check_node() -> Check:
-    found = node_version()
-    if found is None:
-        return Check(
-            "node",
-            WARN,
-            "Node.js was not found",
-            f"only `ddbload deploy` and `ddbload demo` need it: install Node.js {SUPPORTED_NODE}"
-            " or newer",
-        )
+    try:
+        found = check_node()
+    except ToolsUnavailable as error:
+        needed = "only `ddbload deploy` and `ddbload demo` need it"
+        return Check("node", WARN, error.message, needed)
     shown = f"Node.js {'.'.join(map(str, found))}"
-    if found[0] < OLDEST_NODE:
-        return Check(
-            *("node", WARN, shown),
-            f"`ddbload deploy` and `ddbload demo` need {SUPPORTED_NODE} or newer",
-        )
     if found[0] < SUPPORTED_NODE:
         message = f"{shown} works, but is past its end of life: install {SUPPORTED_NODE} or newer"
         return Check("node", WARN, message)
     return Check("node", OK, shown)
 
 
-def _check_extras(source: str) -> Iterator[Check]:
-    for name, module, package, endings in (
-        ("parquet", "pyarrow", "pyarrow", (".parquet",)),
-        ("zstd", "zstandard", "zstandard", (".zst", ".zstd")),
-    ):
-        if find_spec(module) is not None:
-            yield Check(name, OK, f"the package {package} is installed")
-            continue
-        needed = source.lower().endswith(endings)
-        yield Check(
-            name,
-            FAIL if needed else OK,
-            f"the package {package} is not installed, which only {endings[0]} files need",
-            f"pipx inject ddbload {package}" if needed else None,
-        )
-
-
-def _check_ledger(ledger: str) -> Check:
-    if ledger.startswith("s3://"):
-        return Check("ledger", OK, f"{ledger} (written to by an import only, so not tried)")
-    folder = Path(ledger).expanduser()
-    nearest = folder
-    while not nearest.exists() and nearest != nearest.parent:
-        nearest = nearest.parent
-    if nearest.is_dir() and os.access(nearest, os.W_OK | os.X_OK):
-        return Check("ledger", OK, str(folder))
-    return Check(
-        "ledger",
-        FAIL,
-        f"{folder} cannot be written to",
-        "allow it, or name another folder by --ledger or DDBLOAD_LEDGER",
-    )
-
-
-def _check_proxy(environment: Mapping[str, str]) -> Check:
-    for name in ("HTTPS_PROXY", "https_proxy", "HTTP_PROXY", "http_proxy"):
-        if environment.get(name):
-            # The part before the host may contain a password.
-            host = urlsplit(environment[name]).hostname or "an address that cannot be read"
-            return Check(
-                "proxy",
-                WARN,
-                f"{name} leads through {host}",
-                "the default engine needs a direct connection, so imports use slower threads;"
-                " name AWS's hosts in NO_PROXY if they can be reached directly",
-            )
-    return Check("proxy", OK, "none")
-
-
-def _check_file(path: Path) -> Check:
-    if not path.exists():
-        return Check("source", FAIL, f"{path} does not exist", "check the path")
-    if path.is_dir():
-        return Check("source", FAIL, f"{path} is a folder", "name the files in it, like *.csv")
-    if not os.access(path, os.R_OK):
-        return Check("source", FAIL, f"{path} cannot be read", "allow it")
-    return Check("source", OK, f"{path}, {path.stat().st_size:,} bytes")
-
-
 _ONCE = RetryPolicy(attempts=2)
-SKEW_WARN, SKEW_FAIL = 60, 240
-"""Seconds between this machine's clock and AWS's; AWS refuses five minutes."""
 NEW_ACCOUNT_CONCURRENCY = 10
 """Lambda concurrency of some new accounts; other accounts have 1,000."""
-DEFAULT_TABLE_WCU = 40_000
-"""Default DynamoDB quota for the write capacity of a table."""
-DEFAULT_TRANSITIONS = 800
-"""Default Step Functions quota of state transitions per second, in most regions."""
 WRITE_ACTIONS = ("dynamodb:DescribeTable", "dynamodb:BatchWriteItem")
 """IAM actions on the table that every import needs."""
 MODE_ACTIONS = {
@@ -180,12 +101,7 @@ class Caller:
 
 
 def check_aws(
-    clients: Clients,
-    *,
-    table: str | None,
-    source: str | None,
-    stack: str,
-    now: Callable[[], datetime],
+    clients: Clients, *, table: str | None, source: str | None, stack: str
 ) -> Iterator[Check]:
     """Yield the checks that call AWS. Without credentials, yield only that check."""
     try:
@@ -203,116 +119,53 @@ def check_aws(
     region = sts.meta.region_name
     yield Check("credentials", OK, f"account {caller.account}, {caller.arn}")
     yield Check("region", OK, region)
-    yield _check_clock(answer, now())
     if table is not None:
         yield from _check_table(clients, table)
-    if source is not None and source.startswith("s3://"):
-        yield from _check_bucket(clients, source, region)
+    if source is not None and not source.startswith("s3://"):
+        source = None
+    if source is not None:
+        yield _check_bucket(clients, source, region)
     if table is not None or source is not None:
         yield _check_permissions(clients, caller, region, table, source)
     yield from _check_quotas(clients)
     yield _check_stack(clients, stack)
 
 
-def _check_clock(answer: Any, now: datetime) -> Check:
-    headers = answer.get("ResponseMetadata", {}).get("HTTPHeaders", {})
-    try:
-        seconds = abs((parsedate_to_datetime(headers["date"]) - now).total_seconds())
-    except (KeyError, TypeError, ValueError):
-        return Check("clock", WARN, "AWS's answer has no date to compare with")
-    message = f"{seconds:.0f} s from AWS's"
-    if seconds < SKEW_WARN:
-        return Check("clock", OK, message)
-    advice = "set this machine's clock (NTP): AWS refuses requests that are five minutes off"
-    return Check("clock", FAIL if seconds > SKEW_FAIL else WARN, message, advice)
-
-
 def _check_table(clients: Clients, table: str) -> Iterator[Check]:
     client = clients.dynamodb
     try:
-        found: Any = call_with_retries(
-            lambda: client.describe_table(TableName=table)["Table"],
-            f"describing table {table}",
-            policy=_ONCE,
+        found, described = describe_table_with_response(
+            client, table, retry_policy=_ONCE, suggest=True
         )
     except DdbloadError as error:
-        missing = "ResourceNotFound" in error.message
-        what = f"there is no table {table}" if missing else f"{error.name}: {error.message}"
-        where = f" in {client.meta.region_name}"
-        advice = "check name, account and region; ddbload import --create-table may make it"
-        yield Check("table", FAIL, what + (where if missing else ""), advice if missing else None)
+        yield Check("table", FAIL, f"{error.name}: {error.message}")
         return
-    types = {each["AttributeName"]: each["AttributeType"] for each in found["AttributeDefinitions"]}
-    keys = [f"{key['AttributeName']} ({types[key['AttributeName']]})" for key in found["KeySchema"]]
-    billing = found.get("BillingModeSummary", {}).get("BillingMode", "PROVISIONED")
-    capacity = "on demand"
-    if billing == "PROVISIONED":
-        units = found.get("ProvisionedThroughput", {}).get("WriteCapacityUnits", 0)
-        capacity = f"{units:,} write units a second provisioned"
-    status = found["TableStatus"]
-    message = f"{table}: {status}, keys {', '.join(keys)}, {capacity}"
-    if status in ("ACTIVE", "UPDATING"):
-        yield Check("table", OK, message)
+    keys = ", ".join(f"{key.name} ({key.type})" for key in found.keys)
+    capacity = write_capacity(described)
+    units = f"{capacity.units:,.0f} write units a second ({capacity.how})"
+    yield Check("table", OK, f"{table}: keys {keys}; {units}")
+    recovery = recovery_if_known(client, table)
+    if recovery:
+        yield Check("backup", OK, f"{table}: point-in-time recovery is on")
+    elif recovery is None:
+        yield Check("backup", WARN, f"{table}: point-in-time recovery could not be checked")
     else:
-        yield Check("table", FAIL, message, "wait until it is ACTIVE")
-    yield _check_backup(clients, table)
+        message = f"{table}: point-in-time recovery is off, so what an import overwrites is gone"
+        yield Check("backup", WARN, message, turn_recovery_on(table))
 
 
-def _check_backup(clients: Clients, table: str) -> Check:
-    client = clients.dynamodb
-    found = _ask(lambda: client.describe_continuous_backups(TableName=table))
+def _check_bucket(clients: Clients, source: str, region: str) -> Check:
+    bucket = source.removeprefix("s3://").partition("/")[0]
+    found = _ask(lambda: clients.s3.head_bucket(Bucket=bucket))
     if isinstance(found, str):
-        return Check("backup", WARN, f"{table}: point-in-time recovery was not checked: {found}")
-    described = found["ContinuousBackupsDescription"].get("PointInTimeRecoveryDescription", {})
-    if described.get("PointInTimeRecoveryStatus") == "ENABLED":
-        return Check("backup", OK, f"{table}: point-in-time recovery is on")
-    return Check(
-        "backup",
-        WARN,
-        f"{table}: point-in-time recovery is off, so what an import overwrites is gone",
-        f"aws dynamodb update-continuous-backups --table-name {table}"
-        " --point-in-time-recovery-specification PointInTimeRecoveryEnabled=true",
-    )
-
-
-def _check_bucket(clients: Clients, source: str, region: str) -> Iterator[Check]:
-    bucket, _, key = source.removeprefix("s3://").partition("/")
-    s3 = clients.s3
-    found = _ask(lambda: s3.head_bucket(Bucket=bucket))
-    if isinstance(found, str):
-        yield Check("bucket", FAIL, f"{bucket}: {found}", "check its name, account and policy")
-        return
+        return Check("bucket", FAIL, f"{bucket}: {found}", "check its name, account and policy")
     headers = found.get("ResponseMetadata", {}).get("HTTPHeaders", {})
     there = headers.get("x-amz-bucket-region") or region
     message = f"{bucket} in {there}"
-    versioning = _ask(lambda: s3.get_bucket_versioning(Bucket=bucket))
-    if isinstance(versioning, str):
-        message += ", versioning not checked"
-    else:
-        message += f", versioning {versioning.get('Status', 'off').lower()}"
     if there == region:
-        yield Check("bucket", OK, message)
-    else:
-        advice = "reading across regions costs transfer: run in the bucket's region if it is large"
-        yield Check("bucket", WARN, message, advice)
-    yield _check_source(s3, bucket, key)
-
-
-def _check_source(s3: Any, bucket: str, key: str) -> Check:
-    if not _is_prefix(key):
-        found = _ask(lambda: s3.head_object(Bucket=bucket, Key=key))
-        if isinstance(found, str):
-            advice = "check the key, and s3:GetObject; a prefix ends in /"
-            return Check("source", FAIL, f"s3://{bucket}/{key}: {found}", advice)
-        return Check("source", OK, f"s3://{bucket}/{key}, {found['ContentLength']:,} bytes")
-    prefix = re.split(r"[*?\[]", key, maxsplit=1)[0]
-    listed = _ask(lambda: s3.list_objects_v2(Bucket=bucket, Prefix=prefix, MaxKeys=1))
-    if isinstance(listed, str):
-        advice = "a prefix or a pattern needs s3:ListBucket"
-        return Check("source", FAIL, f"s3://{bucket}/{prefix}: {listed}", advice)
-    if not listed.get("KeyCount"):
-        return Check("source", FAIL, f"s3://{bucket}/{prefix}: no objects", "check the prefix")
-    return Check("source", OK, f"s3://{bucket}/{prefix}: has objects")
+        return Check("bucket", OK, message)
+    advice = "reading across regions costs transfer: run in the bucket's region if it is large"
+    return Check("bucket", WARN, message, advice)
 
 
 def _is_prefix(key: str) -> bool:
@@ -331,16 +184,21 @@ def _check_permissions(
         start = f"arn:{caller.partition}:dynamodb:{region}:{caller.account}:table/"
         table_actions = [each for each in MODE_ACTIONS if each.startswith("dynamodb:")]
         wanted.append(((*WRITE_ACTIONS, *table_actions), start + table))
-    if source is not None and source.startswith("s3://"):
+    if source is not None:
         bucket, _, key = source.removeprefix("s3://").partition("/")
         arn = f"arn:{caller.partition}:s3:::{bucket}"
         wanted += [(("s3:GetObject",), f"{arn}/{key}"), (("s3:ListBucket",), arn)]
-    if not wanted:
-        return Check("permissions", OK, "none are needed to read a local file")
     denied: list[str] = []
     allowed: list[str] = []
     for actions, resource in wanted:
-        answer = _simulate(clients, principal, actions, resource)
+        answer = _ask(
+            partial(
+                clients.advisory("iam").simulate_principal_policy,
+                PolicySourceArn=principal,
+                ActionNames=list(actions),
+                ResourceArns=[resource],
+            )
+        )
         if isinstance(answer, str):
             return Check(
                 "permissions",
@@ -368,15 +226,6 @@ def _check_permissions(
     return Check("permissions", OK, f"{principal} may {', '.join(allowed)}")
 
 
-def _simulate(clients: Clients, principal: str, actions: Sequence[str], resource: str) -> Any:
-    iam = clients.advisory("iam")
-    return _ask(
-        lambda: iam.simulate_principal_policy(
-            PolicySourceArn=principal, ActionNames=list(actions), ResourceArns=[resource]
-        )
-    )
-
-
 def _principal(caller: Caller) -> str | None:
     """Return the ARN of the user or role; None for the root user.
 
@@ -395,51 +244,31 @@ def _principal(caller: Caller) -> str | None:
 def _check_quotas(clients: Clients) -> Iterator[Check]:
     yield _check_quota(
         *("lambda", "concurrent executions were", NEW_ACCOUNT_CONCURRENCY + 1),
-        lambda: _concurrency(clients),
+        lambda: clients.advisory("lambda").get_account_settings()["AccountLimit"][
+            "ConcurrentExecutions"
+        ],
         "{:,} concurrent executions",
         "new accounts have few, so a deployed run has few workers: ask for more in Service"
         " Quotas (Lambda, Concurrent executions)",
     )
     yield _check_quota(
-        *("dynamodb", "write quotas were", DEFAULT_TABLE_WCU),
+        *("dynamodb", "write quotas were", TABLE_QUOTA),
         lambda: clients.advisory("dynamodb").describe_limits()["TableMaxWriteCapacityUnits"],
         "up to {:,} write units a second for a table",
         "ask for more in Service Quotas (DynamoDB) if a load needs it",
     )
-    yield _check_quota(
-        *("stepfunctions", "state transitions were", DEFAULT_TRANSITIONS),
-        lambda: _transition_rate(clients),
-        "{:,.0f} state transitions a second",
-        "new accounts have fewer, which AWS raises with use; runs of many chunks start slowly",
-    )
 
 
 def _check_quota(
-    name: str, were: str, least: float, ask: Callable[[], Any], text: str, advice: str
+    name: str, were: str, least: int, ask: Callable[[], Any], text: str, advice: str
 ) -> Check:
-    """Check a quota. It gives a warning below `least`, or if it is unknown."""
+    """Check a quota. It gives a warning below `least`, or if it could not be read."""
     found = _ask(ask)
     if isinstance(found, str):
         return Check(name, WARN, f"{were} not checked: {found}")
-    if found is None:
-        return Check(name, WARN, "Service Quotas names no rate of state transitions")
     if found < least:
         return Check(name, WARN, text.format(found), advice)
     return Check(name, OK, text.format(found))
-
-
-def _concurrency(clients: Clients) -> int:
-    settings = clients.advisory("lambda").get_account_settings()
-    return int(settings["AccountLimit"]["ConcurrentExecutions"])
-
-
-def _transition_rate(clients: Clients) -> float | None:
-    """Return the quota of state transitions per second; None if Service Quotas has no value."""
-    client = clients.advisory("service-quotas")
-    quotas = client.list_service_quotas(ServiceCode="states", MaxResults=100)["Quotas"]
-    named = ((each["QuotaName"].lower().replace(" ", ""), each["Value"]) for each in quotas)
-    rates = (value for name, value in named if "statetransition" in name and "refill" in name)
-    return min(rates, default=None)
 
 
 def _check_stack(clients: Clients, name: str) -> Check:

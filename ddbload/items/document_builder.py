@@ -11,7 +11,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from ddbload.contracts.column_mapping import ColumnChanges
-from ddbload.contracts.payload import OMIT, Comparison, attribute_type
+from ddbload.contracts.comparisons import Comparison
+from ddbload.contracts.payload import OMIT, attribute_type
 from ddbload.contracts.run_record import Table
 from ddbload.dynamodb.attribute_values import (
     VALUE_TYPES,

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from copy import copy
 from dataclasses import replace
 
@@ -75,6 +75,19 @@ class RowEncoder(ABC):
         Documents name their attributes themselves.
         """
         return self
+
+    def request(self, built: Item | Defect) -> EncodedRow:
+        """Return the request of an item.
+
+        Without a body if the row is rejected, or cannot be sent with others.
+        """
+        if (
+            isinstance(built, Defect)
+            or built.wire_bytes > MAX_ROW_BYTES
+            or not self.joiner.fits(built.attributes)
+        ):
+            return "", (), 0
+        return self.joiner.request(built), built.key, built.size
 
     @abstractmethod
     def read(self, block: Block) -> tuple[RowPositions, EncodedRows]:
@@ -251,9 +264,37 @@ class DocumentEncoder(RowEncoder):
         """Return the positions of a block's rows, and the request for each."""
         lines = _lines(block.data)
         places = RowPositions(block, self.ends, len(lines))
+        return places, self.collected(self._requests(lines, places), places)
+
+    def collected(
+        self, requests: Iterable[EncodedRow | Defect], places: RowPositions
+    ) -> EncodedRows:
+        """Collect the requests of all rows; those that are left out lose their positions."""
         encoded = EncodedRows([], [], None, 0)
         kept: list[int] = []
         sizes: list[int] = []
+        for row, found in enumerate(requests):
+            if isinstance(found, Defect):
+                continue
+            put, key, size = found
+            if not put:
+                encoded.odd.add(len(kept))
+            kept.append(row + places.filtered_before(row))
+            encoded.puts.append(put)
+            encoded.keys.append(key)
+            sizes.append(size)
+        if len(kept) < places.count:
+            places.keep(kept)
+        if max(sizes, default=0) > WRITE_UNIT_BYTES:
+            encoded.units = [max(1, -(-size // WRITE_UNIT_BYTES)) for size in sizes]
+        good = max(1, len(encoded) - len(encoded.odd))
+        lengths = map(len, encoded.puts) if self.joiner.joins_text else sizes
+        encoded.row_bytes = -(-sum(lengths) // good)
+        return encoded
+
+    def _requests(
+        self, lines: Sequence[str], places: RowPositions
+    ) -> Iterator[EncodedRow | Defect]:
         encode = self._rows.encode
         has_position = self._builder.position_attribute is not None
         for row, line in enumerate(lines):
@@ -262,41 +303,12 @@ class DocumentEncoder(RowEncoder):
                 found = encode(line, at)
             except (BadValue, RecursionError, UnicodeEncodeError):
                 found = None
-            if found is None:
-                found = self._build(row, places)
-            if isinstance(found, Defect):
-                continue
-            put, key, size = found
-            if not put:
-                encoded.odd.add(len(kept))
-            kept.append(row)
-            encoded.puts.append(put)
-            encoded.keys.append(key)
-            sizes.append(size)
-        if self._builder.filter is not None:
-            places.keep(kept)
-        if max(sizes, default=0) > WRITE_UNIT_BYTES:
-            encoded.units = [max(1, -(-size // WRITE_UNIT_BYTES)) for size in sizes]
-        good = max(1, len(encoded) - len(encoded.odd))
-        lengths = map(len, encoded.puts) if self.joiner.joins_text else sizes
-        encoded.row_bytes = -(-sum(lengths) // good)
-        return places, encoded
+            yield self._build(row, places) if found is None else found
 
     def _build(self, row: int, places: RowPositions) -> EncodedRow | Defect:
-        """Build a row by itself; `FILTERED` if `where` leaves it out.
-
-        Without a request if it is rejected, or cannot be sent with others.
-        """
-        built = self._builder.build(places.data(row), places.byte(row))
-        if built is FILTERED:
-            return FILTERED
-        if (
-            isinstance(built, Defect)
-            or built.wire_bytes > MAX_ROW_BYTES
-            or not self.joiner.fits(built.attributes)
-        ):
-            return "", (), 0
-        return self.joiner.request(built), built.key, built.size
+        """Build a row by itself; `FILTERED` if `where` leaves it out."""
+        built = self.build(places.data(row), places.byte(row))
+        return FILTERED if built is FILTERED else self.request(built)
 
     def build(self, data: bytes, byte: int) -> Item | Defect:
         """Build the item of one row, which begins at `byte` of the source."""
@@ -307,10 +319,11 @@ def row_encoder_for(record: RunRecord, hmac_key: bytes | None = None) -> RowEnco
     """Return the encoder for a run's rows. `hmac_key`: for templates that use one."""
     if record.payload.source.kind.has_columns:
         return DelimitedRowEncoder(record, hmac_key)
-    return DocumentEncoder(_document_rules(record, hmac_key))
+    return DocumentEncoder(document_rules(record, hmac_key))
 
 
-def _document_rules(record: RunRecord, hmac_key: bytes | None) -> DocumentRules:
+def document_rules(record: RunRecord, hmac_key: bytes | None) -> DocumentRules:
+    """Return the rules by which lines of JSON become a run's items."""
     payload = record.payload
     kind, options = payload.source.kind, payload.options
     return DocumentRules(
@@ -325,7 +338,7 @@ def _document_rules(record: RunRecord, hmac_key: bytes | None) -> DocumentRules:
         started=record.created,
         typed=kind.is_native or kind.is_container,
         native=kind.is_native,
-        envelope=_ENVELOPES[payload.source.format],
+        envelope=_ENVELOPES.get(payload.source.format, bare),
         writes=row_writes(payload, record.table),
     )
 

@@ -14,7 +14,7 @@ from itertools import compress
 from typing import Any
 
 from ddbload.contracts.column_mapping import ColumnChanges, shown
-from ddbload.contracts.payload import (
+from ddbload.contracts.comparisons import (
     AT_LEAST,
     AT_MOST,
     EQUAL,
@@ -22,9 +22,8 @@ from ddbload.contracts.payload import (
     LESS,
     UNEQUAL,
     Comparison,
-    Payload,
-    attribute_type,
 )
+from ddbload.contracts.payload import Payload, attribute_type
 from ddbload.dynamodb.attribute_values import AttributeValue
 from ddbload.dynamodb.scalar_text import BadValue, parse_number
 from ddbload.errors import InvalidPayload, UnknownColumn

@@ -18,7 +18,6 @@ from ddbload.contracts.results import (
     SUCCEEDED,
     SUCCEEDED_WITH_REJECTS,
     Failure,
-    PlanTotals,
     Report,
     Segment,
     number_reject,
@@ -134,7 +133,6 @@ class SegmentSums(Message):
     segments: int = 0
     rows: RowCounts = field(default_factory=RowCounts)
     work: WriteStats = field(default_factory=WriteStats)
-    planned: PlanTotals = field(default_factory=PlanTotals)
     bytes: int = 0
     done: int = 0
     """Number of chunks proven to be imported to their end."""
@@ -176,8 +174,6 @@ class SegmentSums(Message):
             self.work += each.work
             self.bytes += each.bytes
             self.conserved = self.conserved and each.rows.conserved
-            if each.planned is not None:
-                self.planned += each.planned
             self.repeated += each.repeated
             if each.identical is not None:
                 self.identical = (self.identical or 0) + each.identical
@@ -324,7 +320,6 @@ def reconcile(record: RunRecord, ledger: Ledger, found: CountedChunks, seconds: 
         rejects=ledger.rejects_uri if rows.rejected else None,
         error=error,
         failures=tuple(failures),
-        planned=sums.planned if not record.mode.writes else None,
         write_price=record.write_price,
         skipped_lines=record.payload.source.skip_lines,
         identical=sums.identical if sums.identical_known else None,

@@ -266,10 +266,6 @@ class ObjectVersion:
             mark = str(pinned["etag"]).strip('"')
         return f"{location_hash(self.location)}-{location_hash(mark)}"
 
-    def is_same(self, other: ObjectVersion) -> bool:
-        """Return whether two versions are the same, by version id if both have one."""
-        return self.hash == other.hash and same_ids(self.version_id, other.version_id)
-
 
 def same_ids(one: str | None, other: str | None) -> bool:
     """Return whether two version ids may denote one version. An id from a listing is None."""

@@ -12,16 +12,17 @@ from typing import Any
 
 from ddbload.contracts.chunks import ListingCursor, ListingPart
 from ddbload.contracts.run_record import RunRecord
+from ddbload.contracts.source import is_archive
 from ddbload.errors import DdbloadError, LedgerDamaged, SourceNotFound
 from ddbload.ledger.ledger import Ledger
 
 PinnedObject = Mapping[str, Any]
 """Version of an object or file, in the form of its source's `pinned`."""
-EXTRA_LISTING_FIELDS = ("items", "row_groups", "bytes")
+EXTRA_LISTING_FIELDS = ("items", "row_groups", "member", "bytes")
 """Fields of a listed object that do not identify its version.
 
-These are the items of an exported file, the row groups of a Parquet file to read, and their
-approximate size in bytes.
+These are the items of an exported file, the row groups of a Parquet file or the member of a ZIP
+archive to read, and the size of either in bytes, which is approximate for row groups.
 """
 FoundObject = tuple[str, PinnedObject | None]
 """Position in a source, and the object there; None if the object is left out."""
@@ -39,6 +40,8 @@ class ObjectListing:
     """Name of the listing in the ledger."""
     format: str | None = None
     """Format implied by the manifest or export that names the objects; None if there is none."""
+    archives: int = 0
+    """Number of objects with the name of a ZIP archive whose members are not listed."""
 
     @property
     def bytes(self) -> int:
@@ -119,6 +122,7 @@ def _with_page(
         pages=part.pages + 1,
         objects=part.objects + len(objects),
         bytes=part.bytes + sum(each.get("bytes", each["size"]) for each in objects),
+        archives=part.archives + sum(map(is_archive, objects)),
         sha256=digest.hexdigest(),
         open=(),
     )
@@ -143,7 +147,7 @@ def listing_of(part: ListingPart, listing: str, name: str) -> ObjectListing:
             f"{name}: no object, or none but empty ones; ddbload ls lists what there is"
         )
     pinned = {"objects": part.objects, "bytes": part.bytes, "sha256": part.sha256}
-    return ObjectListing(pinned, listing, part.format)
+    return ObjectListing(pinned, listing, part.format, part.archives)
 
 
 def iter_objects(record: RunRecord, ledger: Ledger, first: int) -> Iterator[PinnedObject]:

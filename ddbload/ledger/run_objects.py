@@ -7,13 +7,19 @@ from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any, TypeVar
 
-from ddbload.contracts.control import IDLE, Control, WorkerProgress, silence_limit
+from ddbload.contracts.control import (
+    IDLE,
+    LIMITS_OF_PAYLOAD,
+    Control,
+    WorkerProgress,
+    silence_limit,
+)
 from ddbload.contracts.messages import decode_json, encode_json
 from ddbload.contracts.results import Failure, Heartbeat, Report
 from ddbload.contracts.run_record import RunRecord
 from ddbload.contracts.states import RunRequest
-from ddbload.errors import LedgerDamaged, RunNotFound, ServiceUnavailable
-from ddbload.ledger.store import AgesPage, Store
+from ddbload.errors import LedgerDamaged, RunNotFound
+from ddbload.ledger.store import AgesPage, Store, change_state, read_state
 
 T = TypeVar("T")
 _WORKERS = "progress/"
@@ -24,13 +30,7 @@ ddbload generates sort by time, those of uploads and users do not."""
 _LAST_MILLISECOND = 10**14 - 1
 FOLDER_PROGRESS_SECONDS, BUCKET_PROGRESS_SECONDS = 1.0, 5.0
 """Seconds between two writes of a worker's progress, for a ledger in a folder and in S3."""
-_CONTROL_ATTEMPTS = 30
-_LIMITS_OF_PAYLOAD = {"state": "payload"}
-"""Content of `control.json` that restores the payload's limits.
-
-The object is not deleted, because a delete has no condition and could discard a change made
-meanwhile.
-"""
+_CONTROL_ADVICE = "delete it, and resume the run with the limits that it should have"
 
 
 @dataclass(frozen=True, slots=True)
@@ -216,51 +216,36 @@ class RunObjects:
     def change_control(self, change: Callable[[Control | None], Control | None]) -> Control | None:
         """Replace the limits in force by the result of `change`.
 
-        `change` receives None if the payload's limits are in force. It is called again if another
-        write came first, so that no change is overwritten unseen. Raises `LedgerDamaged`, the
-        errors of `change`, and `ServiceUnavailable` after too many attempts.
+        `change` receives None if the payload's limits are in force, and returns None to restore
+        them. It is called again if another write came first, so that no change is overwritten
+        unseen. Raises `LedgerDamaged`, the errors of `change`, and `ServiceUnavailable` after too
+        many attempts.
         """
-        name = self._root + "control.json"
-        for _ in range(_CONTROL_ATTEMPTS):
-            found = self._store.get_version(name)
-            before = None if found is None else self._decode_control(found.data)
+        after: Control | None = None
+
+        def change_found(found: Control | None) -> Control | None:
+            nonlocal after
+            before = _in_force(found)
             after = change(before)
-            value = _LIMITS_OF_PAYLOAD if after is None else after.to_json()
-            if after == before or self._store.put_over(
-                name, encode_json(value), None if found is None else found.version
-            ):
-                return after
-        raise ServiceUnavailable(
-            f"the limits in {self._uri('control.json')} were changed {_CONTROL_ATTEMPTS} times"
-            " meanwhile; repeat the command"
-        )
+            return None if after == before else after or Control(LIMITS_OF_PAYLOAD)
+
+        name = self._root + "control.json"
+        change_state(self._store, name, Control, change_found, advice=_CONTROL_ADVICE)
+        return after
 
     def find_control(self) -> Control | None:
         """Read the limits in force; None if those of the payload are.
 
         Raises `LedgerDamaged` for unreadable limits, because guessing could exceed them.
         """
-        data = self._store.get(self._root + "control.json")
-        return None if data is None else self._decode_control(data)
+        name = self._root + "control.json"
+        return _in_force(read_state(self._store, name, Control, advice=_CONTROL_ADVICE))
 
     @property
     def is_cancelled(self) -> bool:
         """True if the run was cancelled."""
         control = self.find_control()
         return control is not None and control.cancelled
-
-    def _decode_control(self, data: bytes) -> Control | None:
-        def decode(value: Any) -> Control | None:
-            return None if value == _LIMITS_OF_PAYLOAD else Control.from_json(value)
-
-        try:
-            return self._decode(self._root + "control.json", data, decode)
-        except LedgerDamaged:
-            raise LedgerDamaged(
-                f"{self._uri('control.json')} is not what this version of ddbload writes, so the"
-                f" limits of run {self.run} are unknown: delete it, and resume the run with the"
-                " limits that it should have"
-            ) from None
 
     def put_worker(self, progress: WorkerProgress, earlier: WorkerProgress | None) -> None:
         """Write the progress of a worker, and delete its previous one."""
@@ -346,3 +331,7 @@ class RunObjects:
 
     def _put_new(self, name: str, value: object) -> bool:
         return self._store.put_new(self._root + name, encode_json(value))
+
+
+def _in_force(control: Control | None) -> Control | None:
+    return None if control is None or control.state == LIMITS_OF_PAYLOAD else control

@@ -290,7 +290,8 @@ class FolderStore(Store):
                 raise LedgerDamaged(message) from None
             raise LedgerUnwritable(
                 f"the ledger cannot be written at {self.uri(name)}: {error.strerror}; make room or"
-                f" mend the permissions (its file system must know hard links), and {TAKE_UP}"
+                " mend the permissions (its file system must know hard links), or name another"
+                f" place by --ledger, and {TAKE_UP}"
             ) from None
 
 
@@ -347,13 +348,13 @@ def _locked(folder: Path) -> Iterator[None]:
 # the other.
 
 
-def read_state(store: Store, name: str, kind: type[S], *, unless: str) -> S | None:
+def read_state(store: Store, name: str, kind: type[S], *, advice: str) -> S | None:
     """Return the state under a name; None if there is none.
 
-    `unless`: see `change_state`. Raises `LedgerDamaged` and errors of the store.
+    `advice`: see `change_state`. Raises `LedgerDamaged` and errors of the store.
     """
     data = store.get(name)
-    return None if data is None else _decode_state(store, name, data, kind, unless)
+    return None if data is None else decode_json(store.uri(name), data, kind.from_json, advice)
 
 
 def change_state(
@@ -362,7 +363,7 @@ def change_state(
     kind: type[S],
     change: Callable[[S | None], S | None],
     *,
-    unless: str,
+    advice: str,
     wait: Callable[[int], object] = lambda _: None,
 ) -> None:
     """Replace the state under a name by the result of `change`.
@@ -373,7 +374,7 @@ def change_state(
         kind: Class of the state.
         change: Receives the state (None at first) and returns the new one; None keeps the state.
             Called again if another write came first.
-        unless: Condition, for errors, under which a damaged state must not be deleted.
+        advice: What to do about a damaged state, for errors.
         wait: Called with the number of attempts before the next one.
 
     Raises:
@@ -386,17 +387,15 @@ def change_state(
         if attempt:
             wait(attempt)
         found = store.get_version(name)
-        state = None if found is None else _decode_state(store, name, found.data, kind, unless)
+        version = state = None
+        if found is not None:
+            version = found.version
+            state = decode_json(store.uri(name), found.data, kind.from_json, advice)
         changed = change(state)
         if changed is None:
             return
-        version = None if found is None else found.version
         if store.put_over(name, encode_json(changed.to_json()), version):
             return
     raise ServiceUnavailable(
         f"the state in {store.uri(name)} was changed {_ATTEMPTS} times meanwhile; try again"
     )
-
-
-def _decode_state(store: Store, name: str, data: bytes, kind: type[S], unless: str) -> S:
-    return decode_json(store.uri(name), data, kind.from_json, f"delete it, unless {unless}")

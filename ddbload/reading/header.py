@@ -56,6 +56,8 @@ _LONG_LINE_BYTES = 4 * 1024 * 1024
 _LINE_END = re.compile(rb"\r\n?|\n")
 _LONE_CR = re.compile(rb"\r(?!\n|\Z)")
 _APART = "import it by itself"
+_NAMED_COLUMNS = re.compile(r"(?i)\.[ct]sv(?:\.\w+)?\Z")
+_BEGINS_AS_JSON = re.compile(rb"(?m)^\s*+[{\[]")
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +101,7 @@ def read_header(
     row as a header. `deletes`: the run's mode deletes items. Raises `BadHeader`, `RowTooLong`,
     `UnsupportedFormat` and as `DecodedSource.stream`.
     """
-    start, is_end = _first_line(file, source.skip_lines, is_header=source.header)
+    start, is_end = _first_line(file, source.skip_lines, source)
     if not source.kind.has_columns:
         if is_end or source.kind.is_container:
             return Header((), start, is_end)
@@ -158,7 +160,8 @@ def cell_warnings(header: Header, markers: Collection[str]) -> Iterator[str]:
     if "\\N" not in markers and any("\\N" in row for row in rows):
         yield (
             r"some cells are \N, which databases write for a missing value, and they are read as"
-            r" text: for missing values say --null '\N' (in a payload, nulls.markers)"
+            r" text: for missing values say --null '\N' (in a payload, nulls.markers), or for a"
+            r" dump of MySQL, PostgreSQL or Hive --dialect mysql, postgres or hive"
         )
     if header.lone_cr:
         yield (
@@ -262,6 +265,12 @@ def _refuse_other_json(file: DecodedSource, start: Cursor, keys: Collection[str]
     """Raise `UnsupportedFormat` for JSON that is not one object a line."""
     sample = _json_sample(file, start, keys)
     shape = None if sample is None else shape_of_json(sample[0], whole=sample[1], keys=keys)
+    is_other = sample is not None and shape is None and not _BEGINS_AS_JSON.search(sample[0])
+    if is_other and _NAMED_COLUMNS.search(file.name):
+        raise UnsupportedFormat(
+            "by its name it has columns, no line begins as JSON does, and the source is read as"
+            f" JSON: {_APART}"
+        )
     if shape is not None:
         place = f"line {start.line}, byte {start.byte}: this is {shape}"
         if shape == OTHERS:
@@ -277,13 +286,16 @@ def _refuse_other_json(file: DecodedSource, start: Cursor, keys: Collection[str]
 
 
 def _first_line(
-    file: DecodedSource, skip_lines: int, *, is_header: bool = False
+    file: DecodedSource, skip_lines: int, source: Source | None = None
 ) -> tuple[Cursor, bool]:
-    """Find the first line after byte order mark and skipped lines; also tell if the file ends."""
+    """Find the first line after byte order mark and skipped lines; also tell if the file ends.
+
+    With `source`, refuse text that is not of its kind, unless lines are skipped.
+    """
     first = read_start(file, LONGEST_SIGNATURE, HEADER_READ_BYTES)
-    refuse_binary_files(first)
-    if is_header and not skip_lines:
-        refuse_other_texts(first)
+    refuse_binary_files(first, is_member="member" in file.inner.pinned)
+    if source is not None and source.header and not skip_lines:
+        refuse_other_texts(first, has_columns=source.kind.has_columns)
     begin = len(BYTE_ORDER_MARK) if first.startswith(BYTE_ORDER_MARK) else 0
     if not skip_lines:
         return Cursor(begin, 1), len(first) == begin
@@ -385,9 +397,11 @@ def match_columns(
                 f"{name} has no column {shown(key)}, which the table's key is made from:"
                 f" add it, leave the object out, or {_APART} with --rename"
             )
-    twice = next((column for column, count in Counter(own).items() if count > 1), None)
+    # Where a file has no header, its names are cells: none of them is kept in messages.
+    counts = Counter(own)
+    twice = next((place for place, each in enumerate(own, 1) if counts[each] > 1), None)
     if twice is not None or header.numbered:
-        column = "a column" if twice is None else f"column {shown(twice)}"
+        column = "a column" if twice is None else f"column {twice}"
         raise HeaderMismatch(
             f"{name} has {column} twice, and its header differs from the first object's, so that"
             f" nobody knows which of the two is which: {_APART}, with --columns"
@@ -395,11 +409,11 @@ def match_columns(
     for place, column in enumerate(own):
         is_unnamed = place in header.unnamed
         if column not in places or (is_unnamed and places[column] != place):
-            what = f"column {place + 1}, which has no name" if is_unnamed else shown(column)
+            what = ", which has no name" if is_unnamed else ""
             raise HeaderMismatch(
-                f"{name} has a column that the first object has not, {what} (column {place + 1}"
-                f" of {len(own)}){_alike(column, columns)}: {_APART}; or name an object first that"
-                " has every column (--manifest)"
+                f"{name} has a column that the first object has not, column {place + 1} of"
+                f" {len(own)}{what}{_alike(column, columns)}: {_APART}; or name an object first"
+                " that has every column (--manifest)"
             )
     return tuple(places[column] for column in own)
 
@@ -410,22 +424,18 @@ def _columns(names: Sequence[str]) -> str:
 
 def _first_difference(own: Sequence[str], columns: Sequence[str], *, is_named: bool) -> str:
     """Return the rest of a sentence that begins with the object's name."""
-    if not is_named or not set(own) & set(columns):
-        # Names without a header are row data, or say nothing.
-        if len(own) == len(columns):
-            return f"has {len(own)} columns with other names than the first object's"
-        return f"has {_columns(own)} and the first object has {len(columns)}"
     place = next(
         (place for place, pair in enumerate(zip(own, columns, strict=False)) if pair[0] != pair[1]),
         min(len(own), len(columns)),
     )
+    if not is_named or place == len(columns) or not set(own) & set(columns):
+        if len(own) == len(columns):
+            return f"has {len(own)} columns with other names than the first object's"
+        return f"has {_columns(own)} and the first object has {len(columns)}"
     if place == len(own):
         return f"ends before column {place + 1}, which is {shown(columns[place])} in the first"
-    if place == len(columns):
-        return f"has a column {place + 1}, {shown(own[place])}, and the first object has {place}"
     return (
-        f"has {shown(own[place])} as column {place + 1}, and the first object has"
-        f" {shown(columns[place])}"
+        f"has another column {place + 1} than the first object, which has {shown(columns[place])}"
     )
 
 

@@ -31,9 +31,11 @@ def check_tables(
 
     Raises:
         UnsupportedFormat: With the number of such rows.
-        InvalidJson: If the file is cut off, for example.
+        InvalidJson: If the file is cut off, or an object in it has no rows, for example.
     """
     scanner, _ = scan_start(start, source.table_of_rows)
+    if scanner.fault is not None:
+        raise scanner.fault
     others = scanner.others
     if rows is not None and scanner.names_tables:
         deletions, rest = 0, b""

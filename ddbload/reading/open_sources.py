@@ -13,7 +13,7 @@ from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
 from ddbload.context import Context
-from ddbload.contracts.source import AUTO, UNCOMPRESSED, Source
+from ddbload.contracts.source import AUTO, UNCOMPRESSED, ZIP, Source, is_archive
 from ddbload.contracts.text_encodings import is_single_byte
 from ddbload.errors import (
     AmbiguousDelimiter,
@@ -28,8 +28,10 @@ from ddbload.errors import (
     UnterminatedQuote,
 )
 from ddbload.ledger.object_listing import EXTRA_LISTING_FIELDS
+from ddbload.parallel import map_in_threads
 from ddbload.rows.file_signatures import (
     LONGEST_COMPRESSION_SIGNATURE,
+    ZIP_SIGNATURES,
     compression_by_name,
     compression_of,
     is_unwritten,
@@ -40,8 +42,9 @@ from ddbload.source.decoding.decoded_source import ByteSource, DecodedSource, He
 from ddbload.source.local_file import open_local
 from ddbload.source.s3_listing.list_objects import list_objects
 from ddbload.source.s3_listing.list_page import ListedObject
-from ddbload.source.s3_object import Pinned, S3Object, open_s3
+from ddbload.source.s3_object import Pinned, S3Object, open_s3, stored_bytes
 from ddbload.source.s3_requests import ObjectRange, read_ranges
+from ddbload.source.zip_members import ZipMember, list_members
 
 if TYPE_CHECKING:
     from ddbload.source.parquet.parquet_lines import ParquetLines
@@ -51,6 +54,10 @@ READ_WHOLE_BYTES = 1024 * 1024
 HEAD_BYTES, ZSTD_HEAD_BYTES = 16 * 1024, 64 * 1024
 """Bytes of each of many objects that are read for its header: most need no more. Zstandard is
 decompressed in blocks of 128 KiB."""
+_PARALLEL_LISTS = 16
+"""ZIP archives whose members are listed concurrently."""
+_MOST_LOCAL_BYTES = 1024
+"""Bytes before a member's data that are read with them."""
 
 
 # Pin and reopen.
@@ -107,15 +114,20 @@ def _open_object(
 
 def reopen(pinned: Pinned, context: Context) -> ByteSource:
     """Open the version that a run is pinned to. Raises `SourceChanged`."""
+    version = {name: pinned[name] for name in pinned if name not in EXTRA_LISTING_FIELDS}
     if "path" in pinned:
         context.access.check_location(str(pinned["path"]))
-        version = {name: pinned[name] for name in pinned if name not in EXTRA_LISTING_FIELDS}
         # The absolute path: a later attempt may run in another folder.
-        return open_local(str(pinned["path"]), version)
+        return _listed(open_local(str(pinned["path"]), version), pinned)
     context.access.check_object(str(pinned["bucket"]), str(pinned["key"]))
-    if (known := context.opened.get(json.dumps(dict(pinned)))) is not None:
-        return known
-    return S3Object(context.clients.s3, pinned, context.retry_policy)
+    if (known := context.opened.get(json.dumps(version))) is not None:
+        return _listed(known, pinned)
+    return _listed(S3Object(context.clients.s3, version, context.retry_policy), pinned)
+
+
+def _listed(raw: ByteSource, pinned: Pinned) -> ByteSource:
+    """Return what an entry of a listing stands for: an object, or a member of it."""
+    return ZipMember(raw, pinned) if "member" in pinned else raw
 
 
 def read_whole(location: str, context: Context) -> bytes | None:
@@ -163,6 +175,25 @@ def list_folder(path: str, context: Context) -> FolderFiles | None:
     return find_files(path)
 
 
+def list_if_archive(raw: ByteSource, source: Source) -> list[dict[str, Any]] | None:
+    """List the members of an object by its first bytes or name; None if it is not a ZIP archive."""
+    is_zip = compression_by_name(raw.name) == ZIP or first_bytes(raw).startswith(ZIP_SIGNATURES)
+    return list_members(raw) if is_zip and source.compression == AUTO and raw.size else None
+
+
+def list_archives(objects: Iterable[Pinned], context: Context) -> Generator[Pinned]:
+    """Yield the objects of a listing, with the members of ZIP archives in place of these."""
+
+    def members(pinned: Pinned) -> list[Any]:
+        if not is_archive(pinned):
+            return [pinned]
+        with closing(reopen(pinned, context)) as raw:
+            return list_members(raw)
+
+    for _, found in map_in_threads(members, objects, _PARALLEL_LISTS, _PARALLEL_LISTS * 8):
+        yield from found
+
+
 # Objects of a run, one after the other.
 
 
@@ -180,7 +211,7 @@ def open_each(
         return several and not _is_local(pinned) and (heads or size_of(pinned) <= READ_WHOLE_BYTES)
 
     def size_of(pinned: Pinned) -> int:
-        size = int(pinned["size"])
+        size = stored_bytes(pinned)
         if not heads:
             return size
         is_zstd = str(pinned["key"]).endswith((".zst", ".zstd"))
@@ -195,8 +226,10 @@ def open_each(
                     yield pinned, HeadCachingSource(raw) if several else raw
             continue
         with closing(_read_starts(group, size_of, context)) as starts:
-            for pinned, data in starts:
-                with closing(HeadCachingSource(reopen(pinned, context), data)) as start:
+            for wanted, data in starts:
+                pinned = wanted.pinned
+                raw = S3Object(context.clients.s3, pinned, context.retry_policy)
+                with closing(_listed(HeadCachingSource(raw, data, wanted.start), pinned)) as start:
                     yield pinned, start
 
 
@@ -206,15 +239,20 @@ def _is_local(pinned: Pinned) -> bool:
 
 def _read_starts(
     objects: Iterable[Pinned], size_of: Callable[[Pinned], int], context: Context
-) -> Generator[tuple[Pinned, bytes]]:
+) -> Generator[tuple[ObjectRange, bytes]]:
     """Read the first bytes of S3 objects, concurrently and in order."""
-    requested: deque[Pinned] = deque()
+    requested: deque[ObjectRange] = deque()
 
     def request_each() -> Iterator[ObjectRange]:
         for pinned in objects:
             context.access.check_object(str(pinned["bucket"]), str(pinned["key"]))
-            requested.append(pinned)
-            yield ObjectRange(pinned, 0, size_of(pinned))
+            wanted = ObjectRange(pinned, 0, size_of(pinned))
+            if "member" in pinned:
+                _, at, until, *_ = pinned["member"]
+                end = min(until, at + _MOST_LOCAL_BYTES + wanted.end)
+                wanted = ObjectRange(pinned, at, end)
+            requested.append(wanted)
+            yield wanted
 
     with closing(_read_ranges(request_each(), context)) as found:
         for data in found:
@@ -231,7 +269,7 @@ def read_windows(
     Those of an S3 object are read concurrently.
     """
     pinned = raw.pinned
-    if not _is_local(pinned):
+    if not _is_local(pinned) and "member" not in pinned:
         ranges = (ObjectRange(pinned, start, end) for start, end in windows)
         return _read_ranges(ranges, context)
     return (b"".join(raw.stream(start, end, max(1, end - start))) for start, end in windows)
@@ -307,11 +345,11 @@ def open_parquet(
     Raises `UnsupportedFormat` for a compressed file, `ExtraMissing` without pyarrow, and the errors
     of `ParquetLines`.
     """
-    compression = compression_of(first_bytes(raw))
+    compression = ZIP if "member" in raw.pinned else compression_of(first_bytes(raw))
     if compression != UNCOMPRESSED:
         # Parquet is read from its end and in ranges, which a compressed stream does not allow.
         raise UnsupportedFormat(
-            f"{raw.name} is Parquet within {compression}: decompress it first; Parquet files are"
+            f"this is Parquet within {compression}: decompress it first; Parquet files are"
             " compressed inside"
         )
     try:

@@ -32,6 +32,7 @@ from ddbload.reading.row_batches import Part, RowBatch, iter_row_batches
 from ddbload.reading.row_blocks import RunReader, rare_gc
 from ddbload.rows.blocks import Defect
 from ddbload.source.decoding.decoded_source import DecodedSource
+from ddbload.source.s3_object import stored_bytes
 
 PART_BYTES = 2 * 1024 * 1024
 """Bytes of a part of a local file."""
@@ -339,7 +340,7 @@ def _group_objects(objects: Iterator[PinnedObject], start: Cursor) -> Iterator[P
             group, size, stored = [], 0, 0
         group.append(pinned)
         size += bytes_
-        stored += int(pinned["size"])
+        stored += stored_bytes(pinned)
     if group:
         yield Part(start, None, tuple(group), before)
 

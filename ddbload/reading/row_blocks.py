@@ -9,7 +9,7 @@ from collections.abc import Generator, Iterable, Iterator
 from contextlib import closing, contextmanager
 from dataclasses import replace
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ddbload.context import Context
 from ddbload.contracts.chunks import Chunk, ObjectSlice, SeekPoint
@@ -23,13 +23,21 @@ from ddbload.errors import ExpansionTooLarge, InvalidPayload, SplitMismatch, Unt
 from ddbload.items.row_encoder import RowEncoder, row_encoder_for
 from ddbload.ledger.ledger import Ledger
 from ddbload.reading.header import match_columns, read_header, wanted_columns
-from ddbload.reading.open_sources import open_decoded, open_each, open_parquet
+from ddbload.reading.open_sources import (
+    open_decoded,
+    open_each,
+    open_parquet,
+    prefix_errors_with_object_name,
+)
 from ddbload.rows.blocks import Block, BlockSplitter, Defect, RowBoundaries, RowPositions
 from ddbload.rows.dialect_grammar import row_boundaries_for
 from ddbload.rows.json_framing import MORE_FOLLOWS
 from ddbload.source.decoding.decoded_source import DecodedSource, SeekTrail
 from ddbload.source.decoding.inflate import zlib_library
 from ddbload.source.s3_object import Pinned
+
+if TYPE_CHECKING:
+    from ddbload.items.transformed_rows import Transform
 
 _KEPT_ENCODERS = 400
 """Orders of columns whose encoders are kept: as many as a chunk may have objects."""
@@ -106,8 +114,12 @@ def hmac_key(payload: Payload) -> bytes | None:
 class RunReader:
     """Row boundaries and encoder of a run, which all its chunks share."""
 
-    def __init__(self, record: RunRecord) -> None:
+    def __init__(
+        self, record: RunRecord, transform: Transform | None = None, checked: int = 0
+    ) -> None:
+        """`transform` and `checked` are those of `TransformedRows`."""
         self.record = record
+        self._transform, self._checked = transform, checked
         self.boundaries = row_boundaries_for(record.payload.source)
         self._reordered: dict[tuple[int, ...], RowEncoder] = {}
 
@@ -124,7 +136,13 @@ class RunReader:
 
         Made lazily: a file without rows has no columns to make it from.
         """
-        return row_encoder_for(self.record, hmac_key(self.record.payload))
+        record, key = self.record, hmac_key(self.record.payload)
+        if self._transform is None:
+            return row_encoder_for(record, key)
+        # Imported here because few runs have a function.
+        from ddbload.items.transformed_rows import TransformedRows
+
+        return TransformedRows(record, self._transform, key, self._checked)
 
     def encoder_of(self, object_slice: ObjectSlice) -> RowEncoder:
         """Return the encoder for the rows of an object, whose columns may stand in another order.
@@ -229,7 +247,9 @@ def row_groups(objects: Iterable[Pinned], context: Context) -> Iterator[Pinned]:
     """List each row group of Parquet files, small ones merged, as an object to read."""
     with closing(open_each(iter(objects), context, several=True)) as each:
         for pinned, raw in each:
-            for first, after, size in open_parquet(raw).row_group_ranges():
+            with prefix_errors_with_object_name(raw, several=True):
+                file = open_parquet(raw)
+            for first, after, size in file.row_group_ranges():
                 yield {**pinned, "row_groups": [first, after], "bytes": size}
 
 

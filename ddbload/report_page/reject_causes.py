@@ -7,7 +7,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
-from ddbload.contracts.results import REFUSED_BY_DYNAMODB
+from ddbload.contracts.results import REFUSED_BY_DYNAMODB, TRANSFORM
 from ddbload.contracts.run_record import RunRecord
 from ddbload.report_page.markup import Content, TableRow, data, element
 
@@ -86,8 +86,9 @@ class RejectTally:
         shown, more = raw[:MAX_RAW], len(raw) - MAX_RAW
         if self.masked:
             shown = mask(shown, self._kept)
-            if reject["cause"] == REFUSED_BY_DYNAMODB:
-                detail = "DynamoDB refused the item; its message is with the reject"
+            if reject["cause"] in (REFUSED_BY_DYNAMODB, TRANSFORM):
+                # Both may quote the row.
+                detail = "the message is with the reject"
         why: list[Content] = [data(detail, 200)]
         if source is not None:
             why += [" (", data(source, 120), ")"]

@@ -15,7 +15,7 @@ from __future__ import annotations
 import csv
 import io
 import re
-from collections.abc import Collection, Container, Sequence
+from collections.abc import Collection, Container, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 from ddbload.contracts.column_mapping import Dialect
@@ -24,7 +24,7 @@ from ddbload.contracts.text_encodings import UTF_8
 from ddbload.dynamodb.limits import MAX_COLUMNS
 from ddbload.rows.blocks import Block, Defect, RowBoundaries, RowPositions, field_count
 from ddbload.rows.dialect_grammar import EscapedLetters, RowSplitter
-from ddbload.rows.file_signatures import bad_byte
+from ddbload.rows.file_signatures import BYTE_ORDER_MARK, bad_byte
 
 JSON_ESCAPED = bytes(range(0x20)) + b'"\\'
 """Bytes that RFC 8259 requires to be escaped in a JSON string."""
@@ -207,8 +207,11 @@ class RowParser:
 
     def parse_rows(self, block: Block) -> list[ParsedRow]:
         """Parse a block row by row, so that a malformed row does not affect others."""
-        data = block.data
-        return [self.parse_row(data[start:end]) for start, end in self._ends.spans(data)]
+        return [*map(self.parse_row, self.rows_of(block))]
+
+    def rows_of(self, block: Block) -> Iterator[bytes]:
+        """Yield the bytes of each row."""
+        return (block.data[start:end] for start, end in self._ends.spans(block.data))
 
     def parse_row(self, data: bytes) -> ParsedRow:
         """Parse one row, given with or without its line end."""
@@ -297,6 +300,11 @@ def header_names(source: Source, columns: Sequence[str]) -> Sequence[str]:
     return columns if source.header and source.columns is None else ()
 
 
+_REPEATS_HEADER = Defect(
+    "repeats_header", "the row repeats the column names, as where files are joined"
+)
+
+
 class ColumnReader:
     """Reader of blocks as columns, for files whose rows have `count` fields."""
 
@@ -329,7 +337,14 @@ class ColumnReader:
         self._escaped = bytes(set(JSON_ESCAPED) - {ord("\n"), ord(parser.delimiter)})
 
     def parse_row(self, data: bytes) -> ParsedRow:
-        """Parse one row, with or without its line end; return fields in the run's order."""
+        """Parse one row, with or without its line end; return fields in the run's order.
+
+        A header may begin with the byte order mark of a file that was joined to another.
+        """
+        if self._header and data.startswith(BYTE_ORDER_MARK):
+            row = self.parse_row(data.removeprefix(BYTE_ORDER_MARK))
+            if row == _REPEATS_HEADER:
+                return row
         row, places = self._parser.parse_row(data), self._places
         if places is None:
             return self._unless_header(row)
@@ -349,13 +364,12 @@ class ColumnReader:
             return row
         if any(row[place] != name for place, name in self._header.items()):
             return row
-        return Defect(
-            "repeats_header", "the row repeats the column names, as where files are joined"
-        )
+        return _REPEATS_HEADER
 
-    def _without_headers(self, columns: Columns) -> Columns:
+    def _without_headers(self, columns: Columns, block: Block) -> Columns:
         """Leave out the rows that repeat the header: they are rejected one by one."""
-        if not self._header or self._mark not in columns.cells[self._rarest]:
+        has_mark = bool(self._header) and BYTE_ORDER_MARK in block.data
+        if not self._header or not (has_mark or self._mark in columns.cells[self._rarest]):
             return columns
         wanted = {place: to_octets(name) for place, name in self._header.items()}
         numbers = [row for row in range(columns.count) if row not in columns.odd]
@@ -365,6 +379,9 @@ class ColumnReader:
             if cell == self._mark
             and all(columns.cells[place][at] == name for place, name in wanted.items())
         }
+        for number, row in enumerate(self._parser.rows_of(block) if has_mark else ()):
+            if row.startswith(BYTE_ORDER_MARK) and self.parse_row(row) == _REPEATS_HEADER:
+                found.add(number)
         cells = columns.cells_without(found) if found else columns.cells
         return replace(columns, cells=cells, odd=columns.odd | found)
 
@@ -381,13 +398,13 @@ class ColumnReader:
                 ],
             )
         if self._places is None:
-            return self._without_headers(columns)
+            return self._without_headers(columns, block)
         cells: list[Sequence[str]] = [("",) * columns.height] * self._width
         for place, column in zip(self._places, columns.cells, strict=True):
             cells[place] = column
         # Delimiters between empty cells count too.
         longest = None if columns.longest is None else columns.longest + self._width
-        return self._without_headers(replace(columns, cells=cells, longest=longest))
+        return self._without_headers(replace(columns, cells=cells, longest=longest), block)
 
     def _read(self, block: Block) -> Columns:
         parser = self._parser

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 from typing import Any
 
-from ddbload.contracts.source import BZIP2, GZIP, UNCOMPRESSED, XZ, ZSTD
+from ddbload.contracts.source import BZIP2, GZIP, UNCOMPRESSED, XZ, ZIP, ZSTD
 from ddbload.contracts.text_encodings import is_single_byte, known_codec
 from ddbload.errors import UnsupportedFormat
 
@@ -25,6 +25,7 @@ _COMPRESSED_NAMES = {
     (".zst", ".zstd"): ZSTD,
     (".bz2",): BZIP2,
     (".xz",): XZ,
+    (f".{ZIP}",): ZIP,
 }
 LONGEST_BYTE_ORDER_MARK = 4
 # UTF-32 before UTF-16: its little-endian mark begins with UTF-16's.
@@ -37,12 +38,14 @@ _BYTE_ORDER_MARKS = (
 )
 _CONVERT = "ddbload does not read it: write it as Parquet, CSV or JSON Lines"
 _EXPORT = "export the table again as JSON (--export-format DYNAMODB_JSON)"
-_OTHER_KINDS = (
+_OTHER_KINDS: tuple[tuple[bytes | tuple[bytes, ...], str], ...] = (
     (GZIP_SIGNATURE, "gzip data; decompress it first, or say --compression gzip"),
     (ZSTD_SIGNATURE, "Zstandard data; decompress it first, or say --compression zstd"),
     (PARQUET_SIGNATURE, "a Parquet file; leave out --format, or say --format parquet"),
-    (codecs.BOM_UTF16_LE, "UTF-16 text; say --encoding utf-16"),
-    (codecs.BOM_UTF16_BE, "UTF-16 text; say --encoding utf-16"),
+    (
+        (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE),
+        "UTF-16 text; say --encoding utf-16, or, of one of several objects, import it by itself",
+    ),
     (b"BZh", "bzip2 data; decompress it first, or say --compression bzip2"),
     (XZ_SIGNATURE, "xz data; decompress it first, or say --compression xz"),
     (b"\x04\x22\x4d\x18", "LZ4 data; pipe it in: lz4 -dc FILE | ddbload import - TABLE"),
@@ -54,8 +57,7 @@ _OTHER_KINDS = (
         "an old spreadsheet (.xls) or another document of Office; save the sheet as CSV UTF-8",
     ),
     (b"Obj\x01", f"an Avro file; {_CONVERT}"),
-    (b"ORC\n\x03", f"an ORC file; {_CONVERT}"),
-    (b"ORC\x00", f"an ORC file; {_CONVERT}"),
+    ((b"ORC\n\x03", b"ORC\x00"), f"an ORC file; {_CONVERT}"),
     (b"ARROW1\x00\x00", f"an Arrow file; {_CONVERT}"),
     (b"\xe0\x01\x00\xea", f"Amazon Ion; {_CONVERT}"),
     (
@@ -66,35 +68,37 @@ _OTHER_KINDS = (
     (b"\x89PNG\r\n\x1a\n", "a PNG image; name the file with the data"),
     (b"\xff\xd8\xff", "a JPEG image; name the file with the data"),
     (b"GIF89a", "a GIF image; name the file with the data"),
-    (b"ID3\x03", "a recording; name the file with the data"),
-    (b"ID3\x04", "a recording; name the file with the data"),
+    ((b"ID3\x03", b"ID3\x04"), "a recording; name the file with the data"),
     (b"\x89HDF\r\n\x1a\n", f"an HDF5 file; {_CONVERT}"),
     (b"\x93NUMPY", f"a NumPy array; {_CONVERT}"),
-    (b"\x80\x03}", f"a Python pickle; {_CONVERT}"),
-    (b"\x80\x04\x95", f"a Python pickle; {_CONVERT}"),
-    (b"\x80\x05\x95", f"a Python pickle; {_CONVERT}"),
+    ((b"\x80\x03}", b"\x80\x04\x95", b"\x80\x05\x95"), f"a Python pickle; {_CONVERT}"),
     (b"PGDMP", "a dump of pg_dump; export the table: psql -c '\\copy NAME to FILE csv header'"),
     (b"\x7fELF", "a program; name the file with the data"),
 )
-_ZIP = b"PK\x03\x04"
+ZIP_SIGNATURES = (b"PK\x03\x04", b"PK\x05\x06", b"PK\x07\x08")
+"""First bytes of ZIP archives: with files, without any, and of the first of several parts."""
+SPREADSHEET = "a spreadsheet (.xlsx or .ods); save the sheet as CSV UTF-8"
+"""Description of a spreadsheet in errors, with the advice."""
 _SHEET_FILES = (b"[Content_Types].xml", b"_rels/", b"xl/", b"docProps/", b"mimetypeapplication/")
 """Names of the first file in the ZIP archives of spreadsheets."""
-_TEXT_KINDS = (
+_TEXT_KINDS: tuple[tuple[str | tuple[str, ...], str], ...] = (
     ("<?xml", "XML; ddbload does not read it: write its records as CSV or JSON Lines"),
-    ("<!doctype html", "an HTML page, as of an error or a login; fetch the file itself"),
-    ("<html", "an HTML page, as of an error or a login; fetch the file itself"),
+    (("<!doctype html", "<html"), "an HTML page, as of an error or a login; fetch the file itself"),
     ("{\\rtf", "a document in RTF; save its table as CSV"),
     ("$ion_1_0", f"Amazon Ion; {_CONVERT}"),
     ("{item:{", f"Amazon Ion, as an export of DynamoDB has it; {_EXPORT}"),
     ("%yaml", "YAML; ddbload does not read it: write it as JSON Lines"),
-    ("insert into ", "SQL statements; export the table as CSV instead"),
-    ("create table ", "SQL statements; export the table as CSV instead"),
-    ("-- mysql dump", "a dump in SQL; export the table as CSV instead"),
-    ("--\n-- postgresql database dump", "a dump in SQL; export the table as CSV instead"),
+    (("insert into ", "create table "), "SQL statements; export the table as CSV instead"),
+    (
+        ("-- mysql dump", "--\n-- postgresql database dump"),
+        "a dump in SQL; export it as CSV instead",
+    ),
+    ("version https://git-lfs", "a pointer of Git LFS, and not the data: git lfs pull gets them"),
 )
 """First characters, in lower case, of texts without rows."""
 _XML = re.compile(r"<([a-z][\w:-]*)(?:[ \n][^<>]*)?>\s*<[a-z!]")
 """Tag followed by another tag, which no column name contains."""
+_JSON = re.compile(r"\{\s*\"|\[\s*\{")
 _ION_ITEM = re.compile(r"\A(\$ion_1_0\s+)?\{\s*item\s*:\s*\{")
 _CONTROL = re.compile(rb"[\x00-\x08\x0e-\x1a\x1c-\x1f]")
 _LOOKED_AT = 1024
@@ -116,7 +120,7 @@ def compression_of(start: bytes) -> str:
 
 
 def compression_by_name(name: str) -> str | None:
-    """Return the compression that a file name's suffix stands for; None for other suffixes."""
+    """Return the compression or archive that a name's suffix stands for; None for others."""
     return next(
         (kind for ends, kind in _COMPRESSED_NAMES.items() if name.lower().endswith(ends)), None
     )
@@ -147,16 +151,22 @@ def bad_byte(byte: int, encoding: str) -> str:
     return f"{told}; name the file's encoding (--encoding)"
 
 
-def refuse_binary_files(start: bytes) -> None:
-    """Raise `UnsupportedFormat` if a file's first bytes show that it is not UTF-8 text."""
+def refuse_binary_files(start: bytes, *, is_member: bool = False) -> None:
+    """Raise `UnsupportedFormat` if a file's first bytes show that it is not UTF-8 text.
+
+    `is_member`: it is in an archive, of which no option applies to a single member.
+    """
     kind = next((kind for mark, kind in _OTHER_KINDS if start.startswith(mark)), None)
     if start.startswith(b"BZh") and not start.startswith(_BZIP2, 4):
         # Plain text may begin with the same three letters.
         kind = None
-    if start.startswith(_ZIP):
-        kind = _archive(start)
+    if start.startswith(ZIP_SIGNATURES):
+        zipped = "a ZIP archive; unpack it, or leave out --compression and name it .zip"
+        kind = SPREADSHEET if start.startswith(_SHEET_FILES, 30) else zipped
     if start.startswith(_TAR, _TAR_AT):
         kind = "a tape archive (tar); unpack it: tar -xf FILE"
+    if kind is not None and is_member and "--" in kind:
+        kind = f"{kind.partition(';')[0]}: unpack the archive, and import this file by itself"
     if kind is not None:
         raise UnsupportedFormat(f"not UTF-8 text: the first bytes are those of {kind}")
 
@@ -171,16 +181,11 @@ def refuse_control_characters(start: bytes) -> None:
         )
 
 
-def _archive(start: bytes) -> str:
-    """Name the kind of a ZIP archive, spreadsheet or other, by its first file."""
-    first = start[30:]
-    if first.startswith(_SHEET_FILES):
-        return "a spreadsheet (.xlsx or .ods); save the sheet as CSV UTF-8"
-    return "a ZIP archive; pipe its file in: unzip -p FILE | ddbload import - TABLE"
+def refuse_other_texts(start: bytes, *, has_columns: bool) -> None:
+    """Raise `UnsupportedFormat` for text that begins like XML, HTML, SQL or similar.
 
-
-def refuse_other_texts(start: bytes) -> None:
-    """Raise `UnsupportedFormat` for text that begins like XML, HTML, SQL or similar."""
+    `has_columns`: the text is read as rows with columns, and so is not JSON either.
+    """
     text = start.removeprefix(BYTE_ORDER_MARK).lstrip().decode("latin-1").lower()
     text = text.replace("\r\n", "\n")
     # Ion allows white space between any tokens.
@@ -188,6 +193,8 @@ def refuse_other_texts(start: bytes) -> None:
     kind = next((kind for mark, kind in _TEXT_KINDS if text.startswith(mark)), None)
     if kind is None and _XML.match(text):
         kind = _TEXT_KINDS[0][1]
+    if kind is None and has_columns and _JSON.match(text):
+        kind = "JSON does: leave out --format, and import it apart from rows with columns"
     if kind is not None:
         raise UnsupportedFormat(
             f"the file begins as {kind}; if it has columns all the same, say --skip-lines N or"
@@ -207,11 +214,11 @@ _COMPARED_BYTES = 16 * 1024
 _SHOWN_CHARACTERS = 60
 
 
-def refuse_other_encodings(data: bytes, *, whole: bool) -> None:
+def refuse_other_encodings(data: bytes, *, whole: bool, is_member: bool = False) -> None:
     """Raise `UnsupportedFormat` for text of which most lines beyond ASCII are not UTF-8.
 
-    `data`: beginning of the file; `whole`: all of it. A few lines of that kind in other text are
-    damaged, and rejected.
+    `data`: beginning of the file; `whole`: all of it; `is_member`: in an archive. A few lines of
+    that kind in other text are damaged, and rejected.
     """
     if data.isascii():
         return
@@ -222,7 +229,7 @@ def refuse_other_encodings(data: bytes, *, whole: bool) -> None:
     bad = [(number, line) for number, line in enumerate(lines, 1) if not _is_utf8(line)]
     if 2 * len(bad) <= len(beyond) or not bad:
         return
-    refuse_binary_files(data)
+    refuse_binary_files(data, is_member=is_member)
     refuse_control_characters(data)
     number, line = bad[0]
     found = [*_texts(line, b"\n".join(line for _, line in bad)[:_COMPARED_BYTES])]

@@ -17,6 +17,8 @@ _HEADER_ROWS = 5
 _NUMBER = re.compile(r"\s*[-+]?[$€£]?\s*(?:\d[\d.,' ]*|[.,]\d+)(?:[eE][-+]?\d+)?\s*%?\s*")
 _TIME = re.compile(r"\s*\d{1,4}[-/.:]\d{1,2}(?:[-/.:]\d{1,4})?(?:[ T]\d{1,2}:\d\d[\d:.Z+-]*)?\s*")
 _DIGITS, _LETTERS = re.compile(r"\d+"), re.compile(r"[^\W\d_]+")
+_NUMBERED = re.compile(r"[^\W\d]+\d+")
+"""Codes that are common as names, too: `zone1`."""
 _MISSING = {"", "na", "n/a", "nan", "null", "none", "-", "\\n"}
 
 
@@ -29,6 +31,8 @@ class HeaderEvidence:
     """Reason in words. Quotes nothing of the file."""
     contrasts: bool = False
     """True if some column has text in this row, and numbers or dates below it."""
+    decides: bool = True
+    """False if the evidence is in a few columns, or also in names."""
 
 
 def header_evidence(first: Sequence[str], rows: Sequence[Sequence[str]]) -> HeaderEvidence:
@@ -43,24 +47,21 @@ def header_evidence(first: Sequence[str], rows: Sequence[Sequence[str]]) -> Head
         return HeaderEvidence(True, "each of its fields is a number or a date")
     typed = [place for place in named if _is_typed([row[place] for row in rows])]
     differ = [place for place in typed if place not in plain]
-    if typed and not differ:
-        return HeaderEvidence(True, "its fields have the types of the rows below")
-    again = [
-        place
-        for place in named
-        if place not in typed and sum(row[place] == first[place] for row in rows) > 1
-    ]
-    if again and 2 * len(again) >= len(named) - len(typed) and not differ:
-        return HeaderEvidence(True, "its fields stand in the rows below, too")
-    same = [place for place in named if _is_code(first[place], [row[place] for row in rows])]
-    if same and not differ:
-        return HeaderEvidence(True, "its fields are written as those of the rows below")
     if differ:
         columns = "1 column has" if len(differ) == 1 else f"{len(differ)} columns have"
         return HeaderEvidence(False, f"{columns} numbers or dates below it, and text in it", True)
-    if not rows:
-        return HeaderEvidence(False, "there is no row to compare it with")
-    return HeaderEvidence(False, "nothing speaks against it")
+    if typed:
+        return HeaderEvidence(True, "its fields have the types of the rows below")
+    again = [place for place in named if sum(row[place] == first[place] for row in rows) > 1]
+    if again and 2 * len(again) >= len(named):
+        return HeaderEvidence(True, "its fields stand in the rows below, too")
+    same = [place for place in named if _is_code(first[place], [row[place] for row in rows])]
+    if same:
+        why = "its fields are written as those of the rows below"
+        is_name = all(_NUMBERED.fullmatch(first[place]) for place in same)
+        return HeaderEvidence(True, why, decides=2 * len(same) > len(named) and not is_name)
+    why = "nothing speaks against it" if rows else "there is no row to compare it with"
+    return HeaderEvidence(False, why)
 
 
 def header_below(first: Sequence[str], rows: Sequence[Sequence[str]]) -> int | None:

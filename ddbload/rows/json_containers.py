@@ -8,7 +8,6 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
-from itertools import chain
 
 from ddbload.errors import InvalidJson
 from ddbload.rows.blocks import repeated
@@ -23,12 +22,31 @@ BY_TABLE = frozenset(("RequestItems", "UnprocessedItems", "Responses"))
 _ITEMS, _MODEL, _ROWS_OF_MODEL = "Items", "DataModel", ["DataModel", None, "TableData"]
 _NAME_IN_MODEL = ["DataModel", None, "TableName"]
 _NOT_ROWS = ("UnprocessedKeys", "ConsumedCapacity", "ItemCollectionMetrics")
+PAGE = {
+    *("$metadata", "Items", "Count", "ScannedCount", "ConsumedCapacity", "LastEvaluatedKey"),
+    *("NextToken", "ResponseMetadata"),
+}
+"""Members of a Scan or Query response printed by the AWS CLI and the SDKs.
+
+`$metadata` is added by the SDK for JavaScript.
+"""
+AROUND_TABLES = {
+    *("$metadata", "ResponseMetadata", "UnprocessedKeys", "ConsumedCapacity"),
+    *("ItemCollectionMetrics", "ReturnConsumedCapacity", "ReturnItemCollectionMetrics"),
+}
+"""Members beside rows by table in requests and responses."""
+PAGES, _TABLES, _OTHER = range(3)
+"""Kinds of outermost objects, of which a file has one: the last is of any other program."""
 _OPEN_BRACE, _OPEN_BRACKET, _CLOSE_BRACKET, _QUOTE, _COMMA = b'{[]",'
 # The quote alone is a string that is not complete.
 _TOKEN = re.compile(STRING + rb'|[\[{}\]",]')
 _OBJECTS_BEGIN = re.compile(rb"\[[ \t\r\n]*+(?=\{)")
+_OBJECT_IN_LIST = re.compile(STRING + rb"|([\[,]\s*+\{)")
+_EMPTY = re.compile(rb"\[\s*+\]")
 _REQUESTS_BEGIN = re.compile(rb'\[\s*+\{\s*+"(?:Put|Delete)Request"\s*+:')
-_TABLES_BEGIN = re.compile(rb'\[\s*+\{\s*+"TableName"\s*+:')
+_TABLES_BEGIN = re.compile(
+    rb'\[\s*+\{\s*+"(?:Table(?:Name|Data|Facets)|(?:Non)?KeyAttributes)"\s*+:'
+)
 _UNDECIDED = re.compile(rb'\[\s*+(?:\{\s*+(?:"\w*"?\s*)?)?\Z')
 
 
@@ -38,8 +56,10 @@ class ContainerScanner:
     def __init__(self, table: str | None = None) -> None:
         """`table`: table whose rows are to be found; None for the first that is named."""
         self.table = table
-        self.names_tables = False
-        """True once an array of rows, in any table, was found by its table's name."""
+        self.kind: int | None = None
+        """Kind of the outermost objects; None until an array of rows was found."""
+        self.has_rows = False
+        """True once an array of rows, which may be empty, was found in the current object."""
         self.is_model = False
         """True in a NoSQL Workbench model, whose other tables may be left out."""
         self.others: Counter[str] = Counter()
@@ -50,19 +70,31 @@ class ContainerScanner:
         """Bytes at the end of the text fed that are not decided, and are to be fed again."""
         self.is_known = True
         """False in an object whose beginning was not fed."""
+        self.fault: InvalidJson | None = None
+        """Error of text that begins as this layout does, once `scan_start` found it."""
         self._path: list[str | None] = []
         """Member in each open object, and None for each open array."""
         self._held = bytearray()
         self._at = 0
         self._model_table: str | None = None
         self._counted: tuple[int, str] | None = None
-        self._expects_name = self._is_page = self._is_generic = False
+        self._expects_name = False
+        # Offset in the source of the text held, and of the outermost object.
+        self._byte = self._object_byte = 0
+        # Outermost objects that ended, and offsets of those that are lost if others have rows.
+        self._objects, self._rowless = 0, list[int]()
 
-    def feed(self, data: bytes) -> int | None:
+    @property
+    def names_tables(self) -> bool:
+        """True once an array of rows, in any table, was found by its table's name."""
+        return self.kind == _TABLES
+
+    def feed(self, data: bytes, byte: int = 0) -> int | None:
         """Scan text; return the offset in it at which rows begin, None if none do.
 
-        Raises `InvalidJson`.
+        `byte`: offset of the text in the source. Raises `InvalidJson`.
         """
+        self._byte = byte - len(self._held)
         self._held += data
         self.unread = 0
         while (token := _TOKEN.search(self._held, self._at)) is not None:
@@ -111,9 +143,9 @@ class ContainerScanner:
 
     def _open_object(self, begin: int) -> None:
         if not self._path:
-            if self._held[:begin].strip(b" \t\r\n\xef\xbb\xbf") or self._is_generic:
-                raise invalid(f"{_NOT_JSON}: more follows it")
-            self._is_page = self._is_generic = False
+            if self._held[:begin].strip(b" \t\r\n\xef\xbb\xbf") or self.kind == _OTHER:
+                raise self._invalid(f"{_NOT_JSON}: more follows it", begin)
+            self._object_byte, self.has_rows = self._byte + begin, False
         counted = self._counted
         if counted is not None and len(self._path) == counted[0]:
             self.others[counted[1]] += 1
@@ -136,48 +168,61 @@ class ContainerScanner:
     def _rows_at(self, begin: int) -> int | None:
         """Return the offset in the text held of the rows of an array; None if it has none."""
         objects = _OBJECTS_BEGIN.match(self._held, begin)
-        path = self._path
-        if objects is None or not path or path[-1] is None:
-            return None
-        table = None
+        path, table = self._path, None
         if path == _ROWS_OF_MODEL:
+            self.is_model = True
             if self._model_table is None:
-                raise invalid("a table of the model has its TableData before its TableName")
-            table, self.is_model = self._model_table, True
-        elif len(path) == 2 and path[0] in BY_TABLE:
+                self.kind = _TABLES
+                raise self._invalid("a table has its TableData before its TableName", begin)
+            table = self._model_table
+        elif len(path) == 2 and path[0] in BY_TABLE and path[1] is not None:
             table = path[1]
-        elif len(path) == 1 and _REQUESTS_BEGIN.match(self._held, begin):
-            table = path[0]
-        elif path == [_ITEMS]:
-            self._is_page = True
-            return objects.end()
         elif (
-            self._is_page
-            or self._is_generic
-            or self.names_tables
+            objects is None
+            or not path
             or None in path
             or path[0] in _NOT_ROWS
             or (path == [_MODEL] and _TABLES_BEGIN.match(self._held, begin))
         ):
             return None
-        else:
-            self._is_generic = True
-            return objects.end()
-        self.names_tables = True
-        if self.table is None:
-            self.table = table
-        if table == self.table:
-            return objects.end()
-        self._counted = len(path) + 1, table or ""
-        return None
+        elif len(path) == 1 and _REQUESTS_BEGIN.match(self._held, begin):
+            table = path[0]
+        kind = _TABLES if table is not None else PAGES if path == [_ITEMS] else _OTHER
+        if self.kind not in (None, kind) or self.kind == _OTHER:
+            raise self._invalid(_SEVERAL, begin)
+        self.kind, self.has_rows = kind, True
+        if table is not None:
+            if self.table is None:
+                self.table = table
+            if objects is None and not _EMPTY.match(self._held, begin):
+                raise self._invalid("the rows of a table are not objects", begin)
+            if table != self.table:
+                self._counted = len(path) + 1, table
+                return None
+        return None if objects is None else objects.end()
+
+    def _invalid(self, what: str, at: int) -> InvalidJson:
+        """Make the error for text at an offset in the text held."""
+        return invalid(f"byte {self._byte + at}: {what}")
 
     def _end_object(self, end: int) -> None:
         """Check the object that has ended. Raises `InvalidJson`."""
         if self.is_known:
-            several = not (self._is_page or self._is_generic)
-            self.members = _check_object(bytes(self._held[:end]), several=several)
+            value = _check_object(bytes(self._held[:end]), several=self.kind in (None, _TABLES))
+            self.members = frozenset(name for name, member in value.items() if member)
+            if self.kind is None and value.get(_ITEMS) == []:
+                self.kind = PAGES
+            if not self.has_rows and not _is_empty_answer(value, may_be_request=self.kind != PAGES):
+                self._rowless.append(self._object_byte)
+        self._objects += 1
+        if self._rowless and self.kind is not None and self._objects > 1:
+            raise invalid(
+                f"byte {self._rowless[0]}: this object has no array of rows, and others in the file"
+                " have: move it to a file of its own"
+            )
         self.is_known = True
         del self._held[:end]
+        self._byte += end
         self._at = 0
 
 
@@ -186,8 +231,11 @@ def scan_start(data: bytes, table: str | None) -> tuple[ContainerScanner, int | 
     scanner = ContainerScanner(table)
     try:
         return scanner, scanner.feed(data)
-    except (InvalidJson, ValueError):
-        return scanner, None
+    except InvalidJson as error:
+        scanner.fault = None if scanner.kind is None else error
+    except ValueError:
+        pass
+    return scanner, None
 
 
 def invalid(what: str) -> InvalidJson:
@@ -196,10 +244,11 @@ def invalid(what: str) -> InvalidJson:
 
 
 _NOT_JSON = "the object around the array of objects is not JSON"
+_SEVERAL = "there are several arrays of objects, and rows come from only one kind of them"
 
 
-def _check_object(text: bytes, *, several: bool) -> frozenset[str]:
-    """Check the object around arrays of rows; return the names of its members.
+def _check_object(text: bytes, *, several: bool) -> dict[str, object]:
+    """Check the object around arrays of rows; return it without the rows.
 
     `several`: it may have further arrays of objects.
     """
@@ -227,19 +276,17 @@ def _check_object(text: bytes, *, several: bool) -> frozenset[str]:
         ) from None
     if not isinstance(value, dict):
         raise invalid(_NOT_JSON)
-    if not several and _has_objects_in_list(value):
-        raise invalid("the object holds several arrays of objects, and rows come from only one")
-    return frozenset(name for name, member in value.items() if member)
+    if not several and any(found[1] for found in _OBJECT_IN_LIST.finditer(text)):
+        raise invalid(_SEVERAL)
+    return value
 
 
-def _has_objects_in_list(value: dict[str, object]) -> bool:
-    waiting: list[object] = [value]
-    while waiting:
-        each = waiting.pop()
-        if isinstance(each, list):
-            if any(isinstance(member, dict) for member in each):
-                return True
-            waiting += each
-        elif isinstance(each, dict):
-            waiting += chain(each.values())
-    return False
+def _is_empty_answer(value: dict[str, object], *, may_be_request: bool) -> bool:
+    """Return whether an object is a page, or requests or responses by table, without rows.
+
+    `may_be_request`: requests by table may be in the file, so that each member names a table.
+    """
+    names = value.keys() & {_ITEMS, *BY_TABLE}
+    if names and value.keys() <= PAGE | BY_TABLE | AROUND_TABLES:
+        return all(value[name] in ([], {}) for name in names)
+    return may_be_request and bool(value) and all(member == [] for member in value.values())

@@ -17,6 +17,7 @@ from ddbload.contracts.source import ARRAY, OBJECT, VALUES
 from ddbload.rows.blocks import repeated
 from ddbload.rows.json_containers import (
     MAX_CONTAINER_BYTES,
+    PAGES,
     STRING,
     ContainerScanner,
     invalid,
@@ -59,8 +60,8 @@ def rows_begin(data: bytes, layout: str, table: str | None = None) -> int | None
     if layout != OBJECT:
         begin = _skip_white_space(data, 0)
         return begin if begin < len(data) else None
-    first = scan_start(data, table)[1]
-    if first is not None:
+    scanner, first = scan_start(data, table)
+    if first is not None or scanner.fault is not None:
         return first
     empty = _EMPTY_ITEMS.search(data)
     return None if empty is None else empty.end()
@@ -300,6 +301,7 @@ class JsonFramer:
             if begin is None:
                 # An empty array, as if it had a number.
                 self._scanner = scan_start(before[: self._start] + b"0", self._table)[0]
+                self._scanner.kind, self._scanner.has_rows = PAGES, True
             # What is between the first array and the one at which reading began is not read.
             self._scanner.is_known = begin in (None, self._start)
         return self._scanner
@@ -310,7 +312,7 @@ class JsonFramer:
         out[at:] = b" " * (size - at)
         if self._layout == OBJECT:
             scanner = self._scan()
-            rows = scanner.feed(data[at:])
+            rows = scanner.feed(data[at:], self._byte + at)
             self._unread = data[size - scanner.unread :]
             self._tail_bytes += size - at - scanner.unread
             if rows is not None:

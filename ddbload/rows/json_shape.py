@@ -11,7 +11,7 @@ from ddbload.contracts import source as layouts
 from ddbload.contracts.source import DYNAMODB_EXPORT, DYNAMODB_JSON, JSON, MONGO_JSON
 from ddbload.errors import InvalidJson
 from ddbload.rows.blocks import WHITE_SPACE
-from ddbload.rows.json_containers import BY_TABLE, scan_start
+from ddbload.rows.json_containers import AROUND_TABLES, BY_TABLE, PAGE, scan_start
 from ddbload.rows.json_framing import frame_sample, rows_begin
 from ddbload.rows.readings import GuessedFormat
 
@@ -41,25 +41,6 @@ _PROGRAMS = {
     SPACED: ".",
     JOINED: ".",
 }
-_PAGE = {
-    "$metadata",
-    "Items",
-    "Count",
-    "ScannedCount",
-    "ConsumedCapacity",
-    "LastEvaluatedKey",
-    "NextToken",
-    "ResponseMetadata",
-}
-"""Members of a Scan or Query response printed by the AWS CLI and the SDKs.
-
-`$metadata` is added by the SDK for JavaScript.
-"""
-_AROUND_TABLES = {
-    *("$metadata", "ResponseMetadata", "UnprocessedKeys", "ConsumedCapacity"),
-    *("ItemCollectionMetrics", "ReturnConsumedCapacity", "ReturnItemCollectionMetrics"),
-}
-"""Members beside rows by table in requests and responses."""
 _MIN_ROWS = 2
 """Number of valid lines after which another line is a bad row, not part of a broken array."""
 _OBJECTS_BEGIN = re.compile(r"\[\s*(?:\Z|\{\s*(?:[\"}]|\Z))")
@@ -161,12 +142,15 @@ def _cut_off_shape(text: str, whole: bool, keys: Collection[str]) -> str | None:
     broken = _broken_shape(text, whole, keys)
     if broken is not None:
         return broken
+    data = text.encode(errors="replace")
+    if scan_start(data, None)[0].names_tables:
+        return CONTAINER
     if whole and (_rows(text, whole, keys) or "\n" not in text.rstrip(WHITE_SPACE)):
         # Bad lines among good ones, or a single bad line.
         return None
     if text.startswith("["):
         return OTHERS if text[1:].strip(WHITE_SPACE) else OBJECTS
-    if (not whole or "\n" in text) and rows_begin(text.encode(errors="replace"), layouts.OBJECT):
+    if (not whole or "\n" in text) and rows_begin(data, layouts.OBJECT):
         return CONTAINER
     # The first line may be an object that is longer than the sample.
     return PRETTY if "\n" in text else None
@@ -186,7 +170,7 @@ def _shape(value: object, keys: Collection[str], *, is_alone: bool = False) -> s
     if isinstance(value, list):
         return OBJECTS if not value or isinstance(value[0], dict) else OTHERS
     if _is_page(value) and not _has(value, keys):
-        is_scan = isinstance(value, dict) and value.keys() <= _PAGE
+        is_scan = isinstance(value, dict) and value.keys() <= PAGE
         return SCAN if is_scan else ITEMS_IN_JSON
     return CONTAINER if is_alone and _is_container(value, keys) else PRETTY
 
@@ -239,7 +223,7 @@ def _is_row(value: object, keys: Collection[str]) -> bool:
 def _is_page(value: object) -> bool:
     if not isinstance(value, dict):
         return False
-    if not value.keys() <= _PAGE:
+    if not value.keys() <= PAGE:
         return _names_tables(value)
     items = value.get("Items")
     return isinstance(items, list) and all(isinstance(item, dict) for item in items)
@@ -252,7 +236,7 @@ def _names_tables(value: dict[str, object]) -> bool:
     if BY_TABLE.isdisjoint(value):
         may_hold = "DataModel" in value or all(isinstance(each, list) for each in value.values())
     else:
-        may_hold = value.keys() <= BY_TABLE | _AROUND_TABLES
+        may_hold = value.keys() <= BY_TABLE | AROUND_TABLES
     return may_hold and scan_start(json.dumps(value).encode(), None)[0].names_tables
 
 

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from ddbload.contracts.column_mapping import NAMES_OF_FILE, Dialect, join_names
+from ddbload.contracts.column_mapping import Dialect, join_names
 from ddbload.contracts.source import Source
-from ddbload.errors import AmbiguousDelimiter, BadHeader, DdbloadError
+from ddbload.errors import NAMES_OF_FILE, AmbiguousDelimiter, BadHeader, DdbloadError
 
 _SHOWN_ROWS = 3
 

@@ -6,6 +6,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from itertools import islice
 from typing import NamedTuple
 
@@ -24,10 +25,9 @@ SNIFFED_BYTES = 64 * 1024
 _COMPARED_BYTES, _COMPARED_LINES = 16 * 1024, 50
 """Bytes and lines, whichever are more, that are split in dialects with other marks: of many such
 dialects, a file of marks alone has malformed rows in each."""
-_SCORED_ROWS = 100
-_SCORED_CELLS = 2_000
+_SCORED_ROWS, _SCORED_CELLS = 100, 2_000
 """Maximum rows and cells that are examined to measure how well a delimiter fits."""
-NUMBER_CELL = re.compile(r"\s*[-+]?\d[\d.,:/ T+-]*")
+NUMBER_CELL = re.compile(r"\s*[-+]?\d[\d.,:/ T+-]*Z?")
 """Numbers, dates and times, which header cells rarely look like."""
 _CLEAN = re.compile(
     r"[-+]?[$€£]?\d[\d.,:/ 'T+-]*(?:[eE][-+]?\d+)?[%Z]?"  # numbers, dates, times
@@ -37,74 +37,8 @@ _GAP = re.compile(r"\S {2,}\S")
 _PHRASE = re.compile(r"[^\s,;|\t\"][^,;|\t\"]*(?<!\s)")
 
 
-@dataclass(frozen=True, slots=True)
-class Body:
-    """Rows after the first one, split by one delimiter."""
-
-    rows: int
-    columns: int
-    """Most common number of fields; 0 if no row can be read."""
-    split: int
-    """Number of rows with two fields or more. In a malformed row, fields before its fault count."""
-
-
-@dataclass(frozen=True, slots=True)
-class Split:
-    """Sample split by one delimiter."""
-
-    header: tuple[str, ...]
-    """Fields of the first row; empty if that row is malformed."""
-    columns: int
-    """Number of fields in the first row.
-
-    If that row is malformed: number in most rows, or fields before its fault.
-    """
-    share: float
-    """Share of rows with as many fields as the first."""
-    agreement: float
-    """The same share without malformed rows that are split, which are no evidence."""
-    rows: int
-    has_lone_quote: bool
-    """True if a field contains a lone quote, which may open a field under another delimiter."""
-    body: Body
-    own: int
-    """Rows after the first one with the same number of fields."""
-    first: tuple[tuple[str, ...], ...] = ()
-    """Well-formed rows at the beginning, including the header."""
-
-    @property
-    def fits(self) -> bool:
-        """True if every row has the same number of fields, two or more."""
-        return self.share == 1 and self.columns > 1
-
-    @property
-    def clean_share(self) -> float:
-        """Share of cells with one value, see `clean_share_of`."""
-        return clean_share_of(self.first)
-
-    @property
-    def splits(self) -> bool:
-        """True if most rows are split. In a sample of one malformed row, that row must be."""
-        if not self.body.rows:
-            return not self.header and self.columns > 1
-        return self.body.split > self.body.rows / 2
-
-
-def clean_share_of(rows: Iterable[Sequence[str]]) -> float:
-    """Return the share of cells with one value: a number, date or word; a phrase counts half.
-
-    Cells of a wrong delimiter contain other delimiters, or begin or end with spaces.
-    """
-    cells = [*islice((cell for row in rows for cell in row if cell), _SCORED_CELLS)]
-    clean = sum(
-        1.0 if _CLEAN.fullmatch(cell) else 0.7 * (_PHRASE.fullmatch(cell) is not None)
-        for cell in cells
-    )
-    return clean / len(cells) if cells else 0.0
-
-
-NO_SPLIT = Split((), 0, 0.0, 0.0, 0, False, Body(0, 0, 0), 0)
-"""Result for a delimiter that makes no rows."""
+COMMENTS = ("#", "//", "--", "%", ";")
+"""Common comment marks."""
 
 
 class Marks(NamedTuple):
@@ -115,133 +49,82 @@ class Marks(NamedTuple):
     comment: str | None
 
 
-class SampleSplits:
-    """First rows of a text file, split by any delimiter on demand."""
-
-    def __init__(self, data: bytes, whole: bool, dialect: Dialect, count: int | None) -> None:
-        """`whole`: the data is the whole file. `count`: number of columns, if known."""
-        self._data, self._whole, self.dialect = data, whole, dialect
-        self._count = count
-        self._splits: dict[str, Split] = {}
-        self._parsed: dict[str, ParsedRows | None] = {}
-        self._variants: dict[Marks, SampleSplits] = {}
-
-    @property
-    def marks(self) -> Marks:
-        """Marks of the dialect."""
-        return Marks(self.dialect.quote, self.dialect.escape, self.dialect.comment)
-
-    def variant(self, marks: Marks) -> SampleSplits:
-        """Return the same rows in a dialect with other marks (cached)."""
-        if marks not in self._variants:
-            quote, escape, comment = marks
-            dialect = replace(self.dialect, quote=quote, escape=escape, comment=comment)
-            size = max(
-                _COMPARED_BYTES, sum(map(len, self._data.splitlines(True)[:_COMPARED_LINES]))
-            )
-            whole = self._whole and size >= len(self._data)
-            self._variants[marks] = SampleSplits(self._data[:size], whole, dialect, self._count)
-        return self._variants[marks]
-
-    def by(self, delimiter: str) -> Split:
-        """Split the sample by a delimiter (cached); `NO_SPLIT` if that makes no rows."""
-        if delimiter not in self._splits:
-            self._splits[delimiter] = self._split_rows(delimiter)
-        return self._splits[delimiter]
-
-    def _split_rows(self, delimiter: str) -> Split:
-        parsed = self.parsed(delimiter)
-        if parsed is None or not parsed.records:
-            return NO_SPLIT
-        first = parsed.records[0]
-        header = () if isinstance(first, Defect) else tuple(first)
-        kept = decodable_rows(parsed)
-        body = _body_of([each for number, each in kept if number])
-        columns = len(header) or body.columns or _fields_before(first) + 1
-        expected = self._count or columns
-        counted = [each for _, each in kept if isinstance(each, list) or not _fields_before(each)]
-        agreeing = sum(isinstance(each, list) and len(each) == expected for each in counted)
-        return Split(
-            header,
-            columns,
-            agreeing / len(kept) if kept else 0.0,
-            agreeing / len(counted) if counted else 0.0,
-            len(kept),
-            _any_lone_quote([each for _, each in kept], self.dialect.quote),
-            body,
-            agreeing - (len(header) == expected),
-            tuple(tuple(each) for _, each in kept[:_SCORED_ROWS] if isinstance(each, list)),
-        )
-
-    def parsed(self, delimiter: str) -> ParsedRows | None:
-        """Parse the sample (cached); None if this cannot be a delimiter, such as the quote."""
-        if delimiter not in self._parsed:
-            self._parsed[delimiter] = self._parse(delimiter)
-        return self._parsed[delimiter]
-
-    def _parse(self, delimiter: str) -> ParsedRows | None:
-        try:
-            dialect = replace(self.dialect, delimiter=delimiter)
-        except InvalidPayload:
-            return None
-        ends = dialect_boundaries(dialect)
-        data = self._data[:SNIFFED_BYTES]
-        whole = self._whole and len(data) == len(self._data)
-        end = len(data) if whole else ends.last(data, final=False)
-        if not end:
-            # The first row is longer than the sample.
-            data = self._data
-            end = (0 if self._whole else ends.last(data, final=False)) or len(data)
-        return RowParser(dialect, ends).parse(Block(data[:end], Cursor(0, 1)))
-
-
-def decodable_rows(parsed: ParsedRows) -> list[tuple[int, ParsedRow]]:
-    """Return rows with their numbers, without those that cannot be decoded.
-
-    These fail under every delimiter, so they are no evidence for one.
-    """
-    return [
-        (number, each)
-        for number, each in enumerate(parsed.records)
-        if not (isinstance(each, Defect) and each.cause == "bad_encoding")
-    ]
-
-
-def _body_of(rows: Sequence[ParsedRow]) -> Body:
-    """Count the fields of the rows after the first one."""
-    lengths = Counter(len(each) for each in rows if isinstance(each, list))
-    split = sum(
-        len(each) > 1 if isinstance(each, list) else _fields_before(each) > 0 for each in rows
-    )
-    columns = max(lengths, key=lambda length: (lengths[length], length), default=0)
-    return Body(len(rows), columns, split)
-
-
-def _fields_before(record: ParsedRow) -> int:
-    """Count the fields of a malformed row before its fault."""
-    if not isinstance(record, Defect) or record.cause == "bad_encoding":
-        return 0
-    return record.column if isinstance(record.column, int) else 0
-
-
-def _any_lone_quote(records: list[ParsedRow], quote: str | None) -> bool:
-    return quote is not None and any(
-        field.count(quote) % 2 for record in records if isinstance(record, list) for field in record
-    )
-
-
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class SampleTable:
-    """First rows of a file under one dialect."""
+    """First rows of a file in one dialect."""
 
     delimiter: str
     marks: Marks
-    rows: list[list[str] | None]
-    """Fields of each row; None for a malformed one."""
-    lines: list[int]
-    """Line of each row."""
+    parsed: ParsedRows
+
+    @cached_property
+    def kept(self) -> list[tuple[int, ParsedRow]]:
+        """Rows with their numbers, without those that cannot be decoded.
+
+        These fail in every dialect, so they are no evidence for one.
+        """
+        return [
+            (number, each)
+            for number, each in enumerate(self.parsed.records)
+            if not (isinstance(each, Defect) and each.cause == "bad_encoding")
+        ]
+
+    @cached_property
+    def rows(self) -> list[list[str] | None]:
+        """Fields of each row; None for a malformed one."""
+        return [None if isinstance(each, Defect) else each for _, each in self.kept]
+
+    @cached_property
+    def lines(self) -> list[int]:
+        """Line of each row."""
+        return [self.parsed.position(number).line for number, _ in self.kept]
+
+    @cached_property
+    def first(self) -> tuple[tuple[str, ...], ...]:
+        """Well-formed rows at the beginning, including the header."""
+        return tuple(tuple(row) for row in self.rows[:_SCORED_ROWS] if row is not None)
 
     @property
+    def header(self) -> tuple[str, ...]:
+        """Fields of the first row; empty if that row is malformed."""
+        first = self.parsed.records[0]
+        return () if isinstance(first, Defect) else tuple(first)
+
+    @cached_property
+    def columns(self) -> int:
+        """Number of fields in the first row; if that is malformed, in most rows or to its fault."""
+        if self.header:
+            return len(self.header)
+        lengths = Counter(len(row) for row in self.rows if row is not None)
+        most = max(lengths, key=lambda length: (lengths[length], length), default=0)
+        return most or _fields_before(self.parsed.records[0]) + 1
+
+    def agreeing(self, start: int, width: int) -> int:
+        """Count the rows from row `start` on that have so many fields."""
+        return sum(row is not None and len(row) == width for row in self.rows[start:])
+
+    def fit(self, start: int, width: int) -> float:
+        """Return the share of rows from row `start` on that have so many fields."""
+        return self.agreeing(start, width) / max(1, len(self.rows) - start)
+
+    @cached_property
+    def clean_share(self) -> float:
+        """Share of cells with one value, see `clean_share_of`."""
+        return clean_share_of(self.first)
+
+    @property
+    def fits(self) -> bool:
+        """True if every row has the same number of fields, two or more."""
+        return self.columns > 1 and self.agreeing(0, self.columns) == len(self.rows)
+
+    @property
+    def has_lone_quote(self) -> bool:
+        """True if a field contains a lone quote, which may open a field with another delimiter."""
+        quote = self.marks.quote
+        rows = [row for row in self.rows if row and quote is not None and quote in "".join(row)]
+        return any(field.count(quote or "") % 2 for row in rows for field in row)
+
+    @cached_property
     def width(self) -> int:
         """Most common number of fields, where more fields count for more."""
         counts = Counter(len(row) for row in self.rows if row is not None)
@@ -249,10 +132,14 @@ class SampleTable:
         return most[0]
 
     @property
-    def fitting(self) -> int:
-        """Number of rows with the most common number of fields."""
-        width = self.width
-        return sum(row is not None and len(row) == width for row in self.rows)
+    def last_cells(self) -> set[str]:
+        """Last cells of the rows that have the most common number of fields."""
+        return {row[-1] for row in self.rows if row is not None and len(row) == self.width}
+
+    def fitting(self, last: int) -> int:
+        """Count the rows up to a line that have the most common number of fields."""
+        pairs = zip(self.rows, self.lines, strict=True)
+        return sum(row is not None and len(row) == self.width for row, n in pairs if n <= last)
 
     def reading(self, place: int) -> Reading:
         """Return the reading whose header, or first row, is row `place`."""
@@ -270,29 +157,142 @@ class SampleTable:
     def below(self, place: int, width: int) -> tuple[tuple[str, ...], ...]:
         """Return the rows of one width below a row."""
         rows = (row for row in self.rows[place + 1 :] if row is not None and len(row) == width)
-        return tuple(tuple(row) for row, _ in zip(rows, range(COMPARED_ROWS), strict=False))
+        return tuple(map(tuple, islice(rows, COMPARED_ROWS)))
 
 
-def score_of(fit: float, rows: Sequence[Sequence[str]], width: int) -> float:
-    lone = sum("'" in (cell[:1], cell[-1:]) for row in rows for cell in row)
-    cells = max(1, sum(map(len, rows)))
-    clean = clean_share_of(rows) * (1 - lone / cells)
-    used = {place for row in rows for place, cell in enumerate(row[:width]) if cell}
-    # Columns without any cell are no reason to prefer a delimiter.
-    width = len(used) if len(used) > 1 else width
-    return fit * clean * (1 - 1 / width if width > 1 else 0.3)
+class TextSample:
+    """First rows of a text file, split in any dialect on demand."""
+
+    def __init__(self, data: bytes, whole: bool, dialect: Dialect) -> None:
+        """`whole`: the data is the whole file."""
+        self.data, self.whole, self.dialect = data, whole, dialect
+        self._tables: dict[tuple[str, Marks], SampleTable | None] = {}
+
+    @cached_property
+    def lines(self) -> list[bytes]:
+        """Lines without their ends, including empty ones."""
+        return self.data.splitlines()
+
+    @cached_property
+    def top(self) -> list[bytes]:
+        """First lines that are not empty."""
+        return [*islice(filter(None, self.lines), COMPARED_ROWS + 1)]
+
+    @cached_property
+    def bare_comment(self) -> str | None:
+        """Comment mark of some lines if all others begin with a quote; else None."""
+        others = [line for line in self.top if not line.startswith(b'"')]
+        if self.dialect.comment is not None or not 0 < len(others) < len(self.top) - 1:
+            return None
+        marks = (mark for mark in COMMENTS if all(n.startswith(mark.encode()) for n in others))
+        return next(marks, None)
+
+    @cached_property
+    def _compared(self) -> int:
+        first = self.data.splitlines(keepends=True)[:_COMPARED_LINES]
+        return max(_COMPARED_BYTES, sum(map(len, first)))
+
+    @property
+    def marks(self) -> Marks:
+        """Marks of the dialect."""
+        return Marks(self.dialect.quote, self.dialect.escape, self.dialect.comment)
+
+    def table(self, delimiter: str, marks: Marks | None = None) -> SampleTable | None:
+        """Split the sample (cached); None if that makes no rows, as with the quote as delimiter.
+
+        With other `marks` than the dialect's, only its first rows.
+        """
+        key = delimiter, marks or self.marks
+        if key not in self._tables:
+            self._tables[key] = self._split(*key)
+        return self._tables[key]
+
+    def score(self, table: SampleTable, start: int, width: int) -> float:
+        """Return the score of a table whose rows begin at row `start` and have so many fields.
+
+        The score is the product of the share of rows that have, of clean cells, of what has to be
+        left out, and of the columns, where more are better.
+        """
+        rows = [row for row in table.rows[start : start + _SCORED_ROWS] if row is not None]
+        lone = sum("'" in (cell[:1], cell[-1:]) for row in rows for cell in row)
+        clean = clean_share_of(rows) * (1 - lone / max(1, sum(map(len, rows))))
+        used = {place for row in rows for place, cell in enumerate(row[:width]) if cell}
+        # Columns without any cell are no reason to prefer a delimiter.
+        columns = len(used) if len(used) > 1 else width
+        score = table.fit(start, width) * clean * (1 - 1 / columns if columns > 1 else 0.3)
+        score *= 0.97 if start else 1.0
+        score *= 1.0 if table.marks.quote == self.dialect.quote else 0.99
+        return score * (0.6 if self.swallows(table) else 1.0)
+
+    def swallows(self, table: SampleTable) -> bool:
+        """Return whether a cell holds a line end and a delimiter, and lines would fit without it.
+
+        Then its quotes may be text.
+        """
+        mark = table.delimiter
+        if not any("\n" in cell and mark in cell for row in table.first for cell in row):
+            return False
+        lines = self.data[:_COMPARED_BYTES].split(b"\n")[table.lines[0] - 1 : -1]
+        fitting = sum(line.count(mark.encode()) == table.columns - 1 for line in lines)
+        return fitting >= 0.9 * len(lines)
+
+    def _split(self, delimiter: str, marks: Marks) -> SampleTable | None:
+        try:
+            dialect = replace(self.dialect, delimiter=delimiter, **marks._asdict())
+        except InvalidPayload:
+            return None
+        ends = dialect_boundaries(dialect)
+        all_data = self.data if marks == self.marks else self.data[: self._compared]
+        is_whole = self.whole and len(all_data) == len(self.data)
+        data = all_data[:SNIFFED_BYTES]
+        is_end = is_whole and len(data) == len(all_data)
+        end = len(data) if is_end else ends.last(data, final=False)
+        if not end:
+            # The first row is longer than the sample.
+            data = all_data
+            end = (0 if is_whole else ends.last(data, final=False)) or len(data)
+        parsed = RowParser(dialect, ends).parse(Block(data[:end], Cursor(0, 1)))
+        return SampleTable(delimiter, marks, parsed) if parsed.records else None
 
 
-def first_and_rest(
-    rows: Sequence[tuple[str, ...]],
-) -> tuple[tuple[str, ...], Sequence[tuple[str, ...]]]:
-    return (rows[0], rows[1:]) if rows else ((), ())
+def clean_share_of(rows: Iterable[Sequence[str]]) -> float:
+    """Return the share of cells with one value: a number, date or word; a phrase counts less.
+
+    Cells of a wrong delimiter contain other delimiters, or begin or end with spaces.
+    """
+    cells = [*islice((cell for row in rows for cell in row if cell), _SCORED_CELLS)]
+    clean = 0.0
+    for cell in cells:
+        if _CLEAN.fullmatch(cell):
+            clean += 1.0
+        elif _PHRASE.fullmatch(cell):
+            clean += 0.7
+        elif cell[0] == " " and NUMBER_CELL.fullmatch(cell):
+            clean += 0.35
+    return clean / len(cells) if cells else 0.0
+
+
+def _fields_before(record: ParsedRow) -> int:
+    """Count the fields of a malformed row before its fault."""
+    if not isinstance(record, Defect) or record.cause == "bad_encoding":
+        return 0
+    return record.column if isinstance(record.column, int) else 0
 
 
 def any_quoted(rows: Sequence[list[str] | None]) -> bool:
     """Return whether a cell is in quotes, and needs them."""
     cells = (cell for row in rows for cell in row or ())
     return any(len(c) > 1 and c[0] == c[-1] == '"' and c.count('"') == 2 for c in cells)
+
+
+def breaks_types(table: SampleTable, usual: SampleTable) -> bool:
+    """Return whether only the usual quotes leave numbers or dates alone in a column."""
+    found = []
+    for each, other in ((table, usual), (usual, table)):
+        # Rows in which they differ come first, as only some are compared.
+        rows = sorted(each.first[1:], key=set(other.first).__contains__)
+        found.append(header_evidence(each.first[0], rows).contrasts)
+    return found == [False, True]
 
 
 def joined_names(rows: Sequence[Sequence[str]], width: int) -> tuple[str, ...]:

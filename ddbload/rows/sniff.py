@@ -1,239 +1,41 @@
-"""Guess a file's format and delimiter from its first bytes and its name.
+"""Guess how a file is read from its first bytes and its name: format, and reading of a text.
 
-A wrong guess must be noticed, so the choice is careful. A delimiter that misses a key column is
-never preferred to one that has it, and one that splits nothing never to one that splits. A first
-row that the rows after it contradict is doubted. A file that is still read with a wrong delimiter
-has rows with differing numbers of fields, which are rejected. The default is the comma.
+Every possible reading of a text, which is dialect, rows before the header, and header, gets one
+score: the share of rows that have its width, how clean their cells are, how much its header looks
+like one, and what has to be left out. A reading whose header lacks a key column is never preferred
+to one that has it. The best reading is used if nothing speaks against it. Otherwise the two best
+are shown to the user, who has to choose: a refusal is better than a wrong row. The default is the
+comma. A file that is still read with a wrong delimiter has rows with differing numbers of fields,
+which are rejected.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import replace
 
 from ddbload.contracts.column_mapping import Dialect
 from ddbload.contracts.source import CSV, JSON, PARQUET, TSV
 from ddbload.rows.file_signatures import BYTE_ORDER_MARK, PARQUET_SIGNATURE
+from ddbload.rows.header_evidence import header_evidence, is_units_row
 from ddbload.rows.json_shape import sniff_json
-from ddbload.rows.judge import WEAK_DELIMITERS, Judge
 from ddbload.rows.readings import Doubt, GuessedFormat, Reading
-from ddbload.rows.sample_splits import NO_SPLIT, SampleSplits, Split
-
-_DELIMITERS = (",", ";", "\t", "|")
-_OUTDONE = 0.5
-"""Share of agreeing rows below which a delimiter loses to one under which all rows agree."""
-_UNUSUAL = 0.9
-"""Share of agreeing rows at which the preferred delimiter is kept, however well others fit."""
-_RARE_DELIMITERS = ("^", "~", "\x1f", "\x01", "\x1e", "\u00a6", "\u00a7")
-"""Delimiters that do not occur by chance: one that splits all rows alike is accepted."""
-_MARKS = re.compile(r"[|~^;:,#$%*+=@!&]{2,4}")
-"""Delimiters of several characters."""
-_CLEANER = 0.15
-"""Minimum difference in the share of clean cells to prefer one of two fitting delimiters."""
-_DECIMALS = re.compile(r"\s*[-+]?\d+,\d+\s*")
-
-
-class DelimitedSample:
-    """First rows of a text file, split by each possible delimiter."""
-
-    def __init__(
-        self,
-        data: bytes,
-        whole: bool,
-        dialect: Dialect,
-        wanted: Collection[str],
-        header: bool,
-        count: int | None,
-    ) -> None:
-        self._data = data
-        self._is_named = False
-        self._whole = whole
-        self._sample = SampleSplits(data, whole, dialect, count)
-        self._wanted = frozenset(wanted if header else ())
-        self._header = header
-        self._count = count
-
-    def judge(self, preferred: str) -> GuessedFormat:
-        """Return the best delimiter: the preferred one unless the rows contradict it."""
-        if not self._data.strip():
-            return _sniffed(self._usual(preferred), 0.0, "there is nothing in it")
-        possible = dict.fromkeys((preferred, *_DELIMITERS))
-        able = [each for each in possible if self._sample.by(each) is not NO_SPLIT]
-        if not able:
-            return _sniffed(self._usual(preferred), 0.0, "no delimiter makes rows of it")
-        having = [each for each in able if self.holds_wanted(each)]
-        if self._wanted and not having:
-            having = [each for each in WEAK_DELIMITERS if self._splits_well(each)]
-        self._is_named = preferred != ","
-        chosen = self._doubled(self._best(having or able, preferred))
-        if not having and self._count is None:
-            chosen = self._better(chosen, able, preferred)
-        sure, why = self._sure(chosen, able, having), self._why(chosen, having)
-        if self._wanted and not having:
-            if self._sample.by(chosen).columns == 1 and not self._sample.by(preferred).header:
-                # Report the fault in the header, not that a column is missing.
-                chosen = preferred
-            sure = min(0.3, sure)
-            why = f"under no delimiter does the header have {_names(self._wanted)}"
-        reading, doubt = self._judged(chosen, able)
-        return _sniffed(reading, sure, why, doubt)
-
-    def holds_wanted(self, delimiter: str | None) -> bool:
-        """Return whether the header has all key columns under a delimiter."""
-        if delimiter is None or not self._wanted:
-            return False
-        return self._wanted <= set(self._sample.by(delimiter).header)
-
-    def _better(self, chosen: str, able: list[str], preferred: str) -> str:
-        """Return a delimiter with cleaner cells than the chosen one, or the chosen one.
-
-        The chosen one gives consistent numbers of fields, but so may commas in texts.
-        """
-        longer = next((each for each in self._rare() if self._has_no_other(each, chosen)), None)
-        if longer is not None:
-            return longer
-        cleanest = self._cleanest([*self._rare(), *self._spaced(chosen)], chosen, least=0.0)
-        if cleanest is not None:
-            return cleanest
-        # The name is evidence, and so is a key column.
-        if self._is_named and chosen == preferred:
-            return chosen
-        cleanest = self._cleanest([each for each in able if each != chosen], chosen, _CLEANER)
-        if cleanest is not None:
-            return cleanest
-        is_single = chosen == "," and self._sample.by(chosen).columns == 1
-        return ";" if is_single and self._has_decimals_only() else chosen
-
-    def _cleanest(self, rivals: list[str], chosen: str, least: float) -> str | None:
-        """Return the rival that fits all rows with the cleanest cells; None if none does."""
-        own = self._sample.by(chosen)
-        bar = own.clean_share + least if own.columns > 1 else 0.0
-        fitting = [
-            (split.clean_share, split.columns, each)
-            for each in rivals
-            if (split := self._sample.by(each)).fits
-        ]
-        best = max(fitting, default=None)
-        return best[2] if best is not None and best[0] > bar else None
-
-    def _rare(self) -> Iterator[str]:
-        """Yield rare delimiters, and marks of several characters, found in the first line."""
-        first = self._data.lstrip()[:4096].splitlines()[:1]
-        line = first[0].decode(errors="replace") if first else ""
-        yield from (each for each in _RARE_DELIMITERS if each in line)
-        yield from dict.fromkeys(_MARKS.findall(line))
-
-    def _has_no_other(self, mark: str, chosen: str) -> bool:
-        """Return whether the chosen delimiter occurs only as part of a mark."""
-        if chosen not in mark[:-1] or not set(mark) - {",", ";"}:
-            return False
-        split = self._sample.by(mark)
-        return split.fits and not any(chosen in cell for row in split.first for cell in row)
-
-    def _spaced(self, chosen: str) -> Iterator[str]:
-        """Yield the delimiter followed by a space, if quotes follow the space."""
-        if f'{chosen} "'.encode() in self._data:
-            yield f"{chosen} "
-
-    def _has_decimals_only(self) -> bool:
-        """Return whether a single column holds only numbers with a decimal comma."""
-        split = self._sample.by(";")
-        if split.share < 1 or split.columns > 1 or split.rows < 2:
-            return False
-        return all(_DECIMALS.fullmatch(row[0]) for row in split.first[1:])
-
-    def _splits_well(self, delimiter: str) -> bool:
-        split = self._sample.by(delimiter)
-        return split.share == 1 and self.holds_wanted(delimiter)
-
-    def _best(self, able: list[str], preferred: str) -> str:
-        first = preferred if preferred in able else able[0]
-        own = self._sample.by(first)
-        if self._count is not None and own.columns == self._count and own.agreement == 1:
-            return first
-        # A delimiter that does not split the header is probably wrong. If it does, a better one
-        # must fit every row and give more columns.
-        is_unsplit = own.columns == 1
-        enough = 0.5 if self._header and is_unsplit else 1.0
-
-        def is_better(split: Split) -> bool:
-            may_split = is_unsplit and self._header and split.splits
-            if split.agreement < enough and not may_split:
-                return False
-            if split.columns > own.columns and (is_unsplit or own.agreement < _UNUSUAL):
-                return True
-            # A delimiter with few rows like the header loses to one that fits all rows.
-            return split.columns > 1 and (
-                not own.own
-                or (own.agreement < _OUTDONE and split.agreement == 1)
-                or (own.has_lone_quote and not split.has_lone_quote)
-            )
-
-        splits = {each: self._sample.by(each) for each in able}
-        better = [each for each, split in splits.items() if is_better(split)]
-        if self._count is not None:
-            same = [each for each, split in splits.items() if split.columns == self._count]
-            better = same or better
-        if not better:
-            return first
-        return max(better, key=lambda each: (bool(splits[each].header), splits[each].agreement))
-
-    def _usual(self, delimiter: str) -> Reading:
-        return Reading(delimiter, *self._sample.marks, header=self._header)
-
-    def _judged(self, chosen: str, able: list[str]) -> tuple[Reading, Doubt | None]:
-        """Return the best reading, by all of the dialect and the rows before the header."""
-        split = self._sample.by(chosen)
-        if split is NO_SPLIT or self._count or (chosen == ";" and self._has_decimals_only()):
-            return self._usual(chosen), None
-        judge = Judge(
-            self._data, self._sample, header=self._header, named=self._is_named, whole=self._whole
-        )
-        wanted = self._wanted if self.holds_wanted(chosen) else frozenset()
-        lacks_keys = bool(self._wanted) and not wanted
-        return judge.judge(chosen, able, wanted, lacks_keys=lacks_keys)
-
-    def _doubled(self, delimiter: str) -> str:
-        """Return the doubled delimiter if every second column would otherwise lack a name."""
-        # Doubled commas or semicolons are no delimiters: there, a name is missing.
-        if delimiter in (",", ";"):
-            return delimiter
-        split = self._sample.by(delimiter)
-        if not self._header or len(split.header) < 3 or any(split.header[1::2]):
-            return delimiter
-        twice = self._sample.by(2 * delimiter)
-        if twice.share < 1 or twice.header != split.header[::2]:
-            return delimiter
-        return 2 * delimiter
-
-    def _sure(self, chosen: str, able: list[str], having: list[str]) -> float:
-        split = self._sample.by(chosen)
-        if len(having) == 1:
-            return round(split.share, 2)
-        others = [self._sample.by(each) for each in able if each != chosen]
-        has_rivals = any(each.columns > 1 and each.agreement == 1 for each in others)
-        # With rivals, or without rows to compare, several answers may be right.
-        is_unsure = has_rivals or split.rows < 2 or split.columns == 1
-        return round(min(split.share, 0.5 if is_unsure else 0.9), 2)
-
-    def _why(self, chosen: str, having: list[str]) -> str:
-        split = self._sample.by(chosen)
-        agreeing = round(split.share * split.rows)
-        columns = "1 column" if split.columns == 1 else f"{split.columns} columns"
-        told = f"{agreeing} of {split.rows} rows at its start have {columns}"
-        if len(having) != 1:
-            return told
-        return f"under it alone the header has {_names(self._wanted)}; {told}"
-
-
-def _sniffed(reading: Reading, sure: float, why: str, doubt: Doubt | None = None) -> GuessedFormat:
-    return GuessedFormat(TSV if reading.delimiter == "\t" else CSV, reading, sure, why, doubt)
-
-
-def _names(names: Collection[str]) -> str:
-    shown = [repr(name if len(name) <= 60 else name[:57] + "...") for name in sorted(names)]
-    return " and ".join(shown)
-
+from ddbload.rows.sample_splits import (
+    COMMENTS,
+    Marks,
+    SampleTable,
+    TextSample,
+    aligned_reading,
+)
+from ddbload.rows.table_readings import (
+    EXCEL_LINE,
+    LEAST,
+    WEAK_DELIMITERS,
+    Candidate,
+    TableReadings,
+    head_factor,
+)
 
 _EXTENSIONS = {
     ".csv": (CSV, ","),
@@ -247,6 +49,19 @@ _EXTENSIONS = {
     ".pq": (PARQUET, None),
 }
 _COMPRESSED = re.compile(r"\.(?:gz|gzip|bz2|xz|zst|zstd)\Z", re.IGNORECASE)
+COMMON_DELIMITERS = (",", ";", "\t", "|")
+_RARE_DELIMITERS = ("^", "~", "\x1f", "\x01", "\x1e", "\u00a6", "\u00a7")
+"""Delimiters that do not occur by chance: one that splits all rows alike is accepted."""
+_MARKS = re.compile(r"[|~^;:,#$%*+=@!&\t]{2,4}")
+"""Delimiters of several characters."""
+_DECIMALS = re.compile(r" *[-+]?\d+,\d+ *")
+_ALIKE = 0.05
+"""Maximum difference in the share of clean cells at which two fitting delimiters count as equal."""
+_KNOWN = 1.02
+"""Factor by which another reading must be better than the usual one."""
+_PREFERRED, _NAMED, _RARE = 1.02, 2.0, 1.4
+"""Factors for the delimiter that is tried first, one that the file's name implies, and a rare
+one."""
 
 
 def sniff(
@@ -288,11 +103,277 @@ def sniff(
             # Named columns, or a missing header, mean delimited text.
             usual = None
     preferred = "," if usual is None or usual[1] is None else usual[1]
-    sample = DelimitedSample(data, whole, dialect or Dialect(), wanted, header, count)
-    judged = sample.judge(preferred)
-    if usual is not None and usual[1] is None and not sample.holds_wanted(judged.delimiter):
+    judge = Judge(
+        TextSample(data, whole, dialect or Dialect()),
+        preferred=preferred,
+        wanted=frozenset(wanted if header else ()),
+        header=header,
+        count=count,
+    )
+    reading, sure, why, doubt = judge.judge()
+    if usual is not None and usual[1] is None and not judge.holds_wanted:
         # Named `.json` but not JSON: read it as JSON, so that each row is rejected with its reason.
         return GuessedFormat(
             usual[0], None, 0.5, f"its name says {usual[0]}, and its content does not"
         )
-    return judged
+    return GuessedFormat(TSV if reading.delimiter == "\t" else CSV, reading, sure, why, doubt)
+
+
+class Judge:
+    """Judge of a sample's readings."""
+
+    def __init__(
+        self,
+        sample: TextSample,
+        *,
+        preferred: str,
+        wanted: frozenset[str],
+        header: bool,
+        count: int | None,
+    ) -> None:
+        """`preferred`: delimiter by the name, or the comma. `wanted`: columns the header must have.
+
+        `header`: the first row is a header. `count`: number of columns, if known.
+        """
+        self._data, self._sample = sample.data, sample
+        self._preferred, self._header, self._count = preferred, header, count
+        self._wanted = wanted
+        possible = dict.fromkeys((preferred, *COMMON_DELIMITERS))
+        self._tables = [table for each in possible if (table := sample.table(each)) is not None]
+
+    @property
+    def holds_wanted(self) -> bool:
+        """True if the header has the wanted columns; valid after `judge`."""
+        return bool(self._wanted)
+
+    def judge(self) -> tuple[Reading, float, str, Doubt | None]:
+        """Return the best reading, its certainty, the reason, and a doubt unless it is clear."""
+        tables = self._possible()
+        if not tables:
+            usual = Reading(self._preferred, *self._sample.marks, header=self._header)
+            return usual, 0.0, "no delimiter makes rows of it", None
+        wanted = self._wanted if self._holds(tables[0]) else frozenset()
+        lacks_keys = wanted != self._wanted
+        self._wanted = wanted
+        plain, table = max(
+            ((self._plain(each), each) for each in tables), key=lambda pair: pair[0].score
+        )
+        sure, why = self._certainty(table, tables, lacks_keys)
+        if self._count:
+            return plain.reading, sure, why, None
+        readings = TableReadings(
+            self._sample, table.delimiter, wanted, header=self._header, lacks_keys=lacks_keys
+        )
+        found = [plain]
+        if not self._is_perfect(plain, table):
+            found += self._others(table, readings, lacks_keys=lacks_keys)
+        best = max(found, key=lambda each: each.score)
+        is_usual = best.reading.options() == plain.reading.options()
+        if is_usual or best.score <= plain.score * _KNOWN:
+            return plain.reading, sure, why, None if wanted else self._ambiguity(table)
+        if best.clear:
+            return best.reading, sure, why, None
+        shown = best.reading, self._second(best, plain, found)
+        if best.is_best or table.columns == 1:
+            same = (each for each in self._tables if each.delimiter == best.reading.delimiter)
+            plain = self._plain(next(same, table))
+        # Only a dialect makes a missing value of it.
+        has_best = best.is_best and rb"\N" not in self._data
+        return plain.reading, sure, why, Doubt(best.why, shown, has_best=has_best)
+
+    def _possible(self) -> list[SampleTable]:
+        """Split the sample by each delimiter that may be the right one, with the usual marks.
+
+        If the header has the wanted columns with some delimiters, only these.
+        """
+        others = map(self._sample.table, self._rare())
+        fitting = [table for table in others if table is not None and self._fits(table)]
+        marks = [each.delimiter for each in fitting if len(set(each.delimiter) - {" "}) > 1]
+        # A part of a mark that fits would leave its other characters in the cells.
+        parts = set("".join(marks))
+        able = [each for each in (*self._tables, *fitting) if each.delimiter not in parts]
+        weak = [self._sample.table(each) for each in WEAK_DELIMITERS if self._wanted]
+        fitting_weak = [table for table in weak if table is not None and table.fits]
+        for tables in (able, fitting_weak):
+            if having := [each for each in tables if self._holds(each)]:
+                return having
+        return [each for each in able if self._has_count(each)] or able
+
+    def _fits(self, table: SampleTable) -> bool:
+        """Return whether all rows fit, or most if marks of several characters delimit the fields.
+
+        These do not occur by chance.
+        """
+        least = LEAST if len(table.delimiter.strip()) > 1 else 1.0
+        return table.columns > 1 and table.fit(0, table.columns) >= least
+
+    def _has_count(self, table: SampleTable) -> bool:
+        """Return whether most rows have the known number of fields, perhaps before a delimiter."""
+        if not any(table.rows):
+            return False
+        is_ended = not any(table.last_cells)
+        return self._count in (table.columns, table.width, table.width - is_ended)
+
+    def _holds(self, table: SampleTable) -> bool:
+        return bool(self._wanted) and self._wanted <= set(table.header)
+
+    def _rare(self) -> Iterator[str]:
+        """Yield rare delimiters, and marks of several characters, found in the first line.
+
+        Also common ones with a space, if quotes follow the space.
+        """
+        line = b"".join(self._sample.top[:1])[:4096].decode(errors="replace")
+        yield from (each for each in _RARE_DELIMITERS if each in line)
+        marks = dict.fromkeys(_MARKS.findall(line))
+        # Between two commas or semicolons, a name is missing.
+        yield from (each for each in marks if set(each) - {",", ";"})
+        yield from (f"{each} " for each in COMMON_DELIMITERS if f'{each} "'.encode() in self._data)
+
+    def _plain(self, table: SampleTable) -> Candidate:
+        """Return the reading of the first row as header, or as first row of data."""
+        delimiter, width, header = table.delimiter, table.columns, table.header
+        rows = tuple(row for row in table.first[bool(header) :] if len(row) == width)
+        evidence = header_evidence(header, rows) if self._header else None
+        is_data = evidence is not None and evidence.looks_like_data
+        reading = Reading(
+            delimiter,
+            *self._sample.marks,
+            header=self._header,
+            names=None if is_data or not self._header else header,
+            width=width,
+            rows=rows if self._header else table.first,
+        )
+        below = table.first[1:] if delimiter == ";" and width == 1 else ()
+        is_text = "," not in table.first[0][0] if below else False
+        if is_text and all(_DECIMALS.fullmatch(row[0]) for row in below):
+            # The delimiter leaves decimal commas in their cells.
+            return Candidate(reading, 1.0, "")
+        score = self._sample.score(table, 0, width) * self._prior(delimiter, width)
+        factors = {
+            0.5: self._header and not header,
+            0.8: table.has_lone_quote,
+            0.95: self._header and not all(header),
+        }
+        for factor, holds in factors.items():
+            score *= factor if holds else 1.0
+        if evidence is not None and not self._wanted:
+            score *= head_factor(evidence)
+            score *= 0.6 if rows and is_units_row(rows[0], rows[1:]) else 1.0
+        return Candidate(reading, score, "")
+
+    def _prior(self, delimiter: str, width: int) -> float:
+        """Return how likely a delimiter is before the rows are looked at."""
+        if delimiter == self._preferred:
+            return _NAMED if delimiter != "," and width > 1 else _PREFERRED
+        return 1.0 if delimiter in (*COMMON_DELIMITERS, *WEAK_DELIMITERS) else _RARE
+
+    def _is_perfect(self, plain: Candidate, table: SampleTable) -> bool:
+        """Return whether no other reading can be better, so that none is tried."""
+        names, rows = plain.reading.names or (), plain.reading.rows
+        return plain.score == 1.0 or (
+            table.fits
+            and len(table.rows) > 1
+            and (not self._header or bool(names and all(names)))
+            and not any(name[:1] in ("'", *COMMENTS) for name in names)
+            and not EXCEL_LINE.match(self._data)
+            and (self._preferred in (",", table.delimiter) or len(self._tables[0].header) < 2)
+            and not self._sample.swallows(table)
+            and self._sample.bare_comment is None
+            and not (rows and is_units_row(rows[0], rows[1:]))
+        )
+
+    def _others(
+        self, usual: SampleTable, readings: TableReadings, *, lacks_keys: bool
+    ) -> Iterator[Candidate]:
+        """Yield the other readings."""
+        if EXCEL_LINE.match(self._data) and self._header:
+            yield from readings.below_excel_line()
+            return
+        is_single = self._header and usual.columns == 1 and not self._wanted
+        weak = WEAK_DELIMITERS if is_single else ()
+        able = [table.delimiter for table in self._tables]
+        for marks in self._marks():
+            for delimiter in dict.fromkeys((usual.delimiter, *able, *weak)):
+                is_odd = delimiter in weak and marks != self._sample.marks
+                table = None if is_odd else self._sample.table(delimiter, marks)
+                if table is not None and any(table.rows):
+                    yield from readings.of_table(table, self._prior(delimiter, table.width))
+        if is_single:
+            aligned = aligned_reading(self._data, header=self._header)
+            if aligned is not None:
+                yield Candidate(aligned, 1.0, "has columns that are aligned by blanks", clear=False)
+            evidence = header_evidence(usual.header, usual.first[1:])
+            if evidence.looks_like_data and not lacks_keys:
+                why = f"looks like data and not like a name: {evidence.why}"
+                reading = Reading(usual.delimiter, *usual.marks, header=False, rows=usual.first)
+                yield Candidate(reading, 0.8 * self._sample.score(usual, 0, 1), why, False)
+            yield from readings.below_comment(able)
+
+    def _marks(self) -> Iterator[Marks]:
+        """Yield quote, escape and comment mark of each dialect to try, the usual one first."""
+        dialect, data = self._sample.dialect, self._data
+        usual = self._sample.marks
+        quotings = [usual]
+        if dialect.quote == Dialect().quote and dialect.escape is None:
+            if b"'" in data:
+                quotings.append(usual._replace(quote="'"))
+            if b'"' in data:
+                quotings.append(usual._replace(quote=None))
+            if b'\\"' in data:
+                quotings.append(usual._replace(escape="\\"))
+        comments = [dialect.comment]
+        if dialect.comment is None:
+            lines = [line.lstrip() for line in self._sample.lines]
+            comments += [
+                mark for mark in COMMENTS if any(line.startswith(mark.encode()) for line in lines)
+            ]
+        for quoting in quotings:
+            for comment in comments:
+                yield quoting._replace(comment=comment)
+
+    def _second(self, best: Candidate, plain: Candidate, found: Sequence[Candidate]) -> Reading:
+        """Return the reading to show beside the best one: the next best, or the usual one."""
+        others = [each for each in found if each.reading.options() != best.reading.options()]
+        second = max(others, key=lambda each: each.score, default=plain).reading
+        if second.width == 1 and second.delimiter.encode() in self._data:
+            # One column is read by any delimiter that does not occur.
+            free = ("\t", "|", "\x1f")
+            unused = next((each for each in free if each.encode() not in self._data), "\x01")
+            second = replace(second, delimiter=unused)
+        return second
+
+    def _ambiguity(self, own: SampleTable) -> Doubt | None:
+        """Return a doubt if another delimiter fits all rows as well, with equally clean cells."""
+        is_named = own.delimiter == self._preferred != ","
+        if not own.fits or len(own.rows) < 2 or not self._header or is_named:
+            return None
+        for table in self._tables:
+            if table.delimiter in own.delimiter or not table.fits:
+                continue
+            if table.clean_share > own.clean_share - _ALIKE:
+                readings = self._plain(own).reading, self._plain(table).reading
+                return Doubt("can be read in two ways", readings, has_best=False)
+        return None
+
+    def _certainty(
+        self, chosen: SampleTable, tables: Sequence[SampleTable], lacks_keys: bool
+    ) -> tuple[float, str]:
+        """Return how certain the delimiter is, and why."""
+        count = len(chosen.rows)
+        agreeing = chosen.agreeing(0, chosen.columns)
+        share = round(agreeing / count, 2) if count else 0.0
+        columns = "1 column" if chosen.columns == 1 else f"{chosen.columns} columns"
+        why = f"{agreeing} of {count} rows at its start have {columns}"
+        if self._wanted and len(tables) == 1:
+            return share, f"under it alone the header has {_shown(self._wanted)}; {why}"
+        # With rivals, or without rows to compare, several answers may be right.
+        has_rivals = any(table.fits for table in tables if table is not chosen)
+        is_unsure = has_rivals or count < 2 or chosen.columns == 1
+        if lacks_keys:
+            return min(share, 0.3), "under no delimiter does the header have the key columns"
+        return min(share, 0.5 if is_unsure else 0.9), why
+
+
+def _shown(names: Collection[str]) -> str:
+    shown = [repr(name if len(name) <= 60 else name[:57] + "...") for name in sorted(names)]
+    return " and ".join(shown)

@@ -71,29 +71,33 @@ def describe_stack(client: CloudFormationClient, name: str, *, attempts: int = A
 
 
 def find_stack(client: CloudFormationClient, name: str, *, attempts: int = ATTEMPTS) -> Stack:
-    """Look up a stack by name. Raises `StackNotFound` and AWS's errors."""
+    """Look up a stack by name, or by `STACK/PREFIX` one of its pipelines by its outputs' prefix.
+
+    Raises `StackNotFound` and AWS's errors.
+    """
     where = client.meta.region_name
-    found = describe_stack(client, name, attempts=attempts)
+    stack, _, prefix = name.partition("/")
+    found = describe_stack(client, stack, attempts=attempts)
     if found is None:
         raise StackNotFound(
-            f"there is no stack {name} in {where}: deploy it (ddbload deploy), or name it with"
+            f"there is no stack {stack} in {where}: deploy it (ddbload deploy), or name it with"
             " --stack"
         )
     try:
         given = {each["OutputKey"]: each["OutputValue"] for each in found["Stacks"][0]["Outputs"]}
         return Stack(
             name=name,
-            state_machine=given[STATE_MACHINE_OUTPUT],
-            work_bucket=given[WORK_BUCKET_OUTPUT],
-            inbox_bucket=given[INBOX_BUCKET_OUTPUT],
-            log_groups=tuple(filter(None, given.get(LOG_GROUPS_OUTPUT, "").split(","))),
-            version=given.get(VERSION_OUTPUT, ""),
+            state_machine=given[prefix + STATE_MACHINE_OUTPUT],
+            work_bucket=given[prefix + WORK_BUCKET_OUTPUT],
+            inbox_bucket=given[prefix + INBOX_BUCKET_OUTPUT],
+            log_groups=tuple(filter(None, given.get(prefix + LOG_GROUPS_OUTPUT, "").split(","))),
+            version=given.get(prefix + VERSION_OUTPUT, ""),
         )
     except (LookupError, TypeError):
         raise StackNotFound(
-            f"stack {name} in {where} is not a ddbload stack, or its deployment did not finish:"
-            f" it lacks an output {STATE_MACHINE_OUTPUT}, {WORK_BUCKET_OUTPUT} or"
-            f" {INBOX_BUCKET_OUTPUT}"
+            f"stack {stack} in {where} is not a ddbload stack, or its deployment did not finish:"
+            f" it lacks an output {prefix}{STATE_MACHINE_OUTPUT}, {prefix}{WORK_BUCKET_OUTPUT} or"
+            f" {prefix}{INBOX_BUCKET_OUTPUT}"
         ) from None
 
 
@@ -105,16 +109,15 @@ def follow(
     executions: Executions,
     arn: str,
     ledger: Ledger,
-    *,
+    pace: RequestPace,
     watch: Callable[[RunProgress], None],
-    sleep: Callable[[float], None],
-    clock: Callable[[], float],
 ) -> Execution:
     """Wait until an execution has ended, passing its run's progress to `watch` meanwhile.
 
     Raises `RunNotFound` if the execution is still missing after `UNKNOWN_SECONDS`, and AWS's
     errors.
     """
+    clock = pace.clock
     known_by = clock() + UNKNOWN_SECONDS
     began = float("-inf")
 
@@ -131,10 +134,7 @@ def follow(
             return None
         return execution
 
-    pace = RequestPace(clock, sleep)
-    return follow_progress(
-        ledger, find_end, watch=watch, pace=pace, clock=clock, began=lambda: began
-    )
+    return follow_progress(ledger, find_end, pace, watch, began=lambda: began)
 
 
 def attempt_report(run: str, execution: Execution, context: Context) -> Report:

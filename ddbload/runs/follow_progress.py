@@ -17,7 +17,7 @@ from ddbload.contracts.run_record import RunRecord
 from ddbload.ledger.ledger import Ledger
 from ddbload.runs.progress import (
     CHECKING,
-    DONE_PERCENT,
+    DONE_CHUNK,
     FAILED_CHUNK,
     IMPORTING,
     REPORTING,
@@ -80,17 +80,15 @@ class RequestPace:
 def follow_progress(
     ledger: Ledger,
     find_end: Callable[[], T | None],
-    *,
-    watch: Callable[[RunProgress], None],
     pace: RequestPace,
-    clock: Callable[[], float],
+    watch: Callable[[RunProgress], None],
     began: Callable[[], float] = lambda: float("-inf"),
 ) -> T:
     """Pass a run's progress to `watch` until `find_end` returns the run's end.
 
-    `began` returns the start of this attempt, on the time scale of `clock`.
+    `began` returns the start of this attempt, on the clock of `pace`.
     """
-    reader = ProgressReader(ledger, clock)
+    reader = ProgressReader(ledger, pace.clock)
     turn = 0
     step = CHECKING
     while True:
@@ -209,7 +207,7 @@ class ProgressReader:
         if reached is not None and (start is None or start < reached):
             states.set_position(number, reached)
         else:
-            states.set_state(number, WAITING if start is None else DONE_PERCENT)
+            states.set_state(number, WAITING if start is None else DONE_CHUNK)
 
 
 class _Workers:

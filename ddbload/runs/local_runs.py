@@ -15,7 +15,7 @@ from typing import Self
 from ddbload.aws.clients import AwsSettings, Clients
 from ddbload.context import AccessPolicy, ChunkProgress, Context, segment_reader
 from ddbload.contracts.control import CONTROL_SECONDS
-from ddbload.contracts.options import DEFAULT_CONCURRENCY
+from ddbload.contracts.options import ASYNC, DEFAULT_CONCURRENCY, THREADS
 from ddbload.contracts.results import Heartbeat
 from ddbload.contracts.row_counts import RowCounts
 from ddbload.errors import DdbloadError, InvalidUsage, RunUnderWay
@@ -101,6 +101,14 @@ def _state_folder() -> Path:
     except RuntimeError:
         raise InvalidUsage("there is no home folder to keep runs in; give --ledger") from None
     return folder / "ddbload"
+
+
+def default_engine(clients: Clients) -> str:
+    """Return the engine that needs the least CPU; behind a proxy only botocore's works."""
+    # Imported here so that --help does not load botocore.
+    from ddbload.aws.signing.signers import has_proxy
+
+    return THREADS if has_proxy(clients.dynamodb.meta.endpoint_url) else ASYNC
 
 
 def open_store(location: str, clients: Clients) -> Store:
@@ -241,17 +249,14 @@ class HeartbeatWriter:
 
 def follow_process(run: str, context: Context, watch: Callable[[RunProgress], None]) -> None:
     """Pass the progress of a run to `watch` until no process works on it any more."""
-    ledger, clock = context.ledger(run), context.clock
-    pace = RequestPace(clock, context.sleep)
+    ledger, pace = context.ledger(run), RequestPace(context.clock, context.sleep)
     if not ledger.in_bucket:
-        pace = RequestPace(
-            clock, context.sleep, burst=1, seconds=FOLDER_SECONDS_APART, least=FOLDER_SECONDS_APART
-        )
+        pace.burst, pace.seconds, pace.least = 1, FOLDER_SECONDS_APART, FOLDER_SECONDS_APART
 
     def has_ended() -> bool | None:
         return live_heartbeat(run, context) is None or None
 
-    follow_progress(ledger, has_ended, watch=watch, pace=pace, clock=clock)
+    follow_progress(ledger, has_ended, pace, watch)
 
 
 def live_heartbeat(run: str, context: Context) -> Heartbeat | None:

@@ -12,8 +12,8 @@ from ddbload.contracts.run_record import NOT_BILLED, RunRecord, amount_text
 
 CHECKING, IMPORTING, REPORTING = "checking the source", "importing", "reporting"
 """Steps of a run."""
-WAITING, DONE_PERCENT, FAILED_CHUNK = 0, 100, 101
-"""States of a chunk. Numbers from 1 to 99 are the imported percentage."""
+WAITING, RUNNING_CHUNK, DONE_CHUNK, FAILED_CHUNK = range(4)
+"""States of a chunk."""
 RATE_SECONDS = 60.0
 """Seconds over which rates are averaged."""
 _SAMPLE_SECONDS = 1.0
@@ -58,34 +58,23 @@ class ChunkStates:
     def __getitem__(self, chunk: int) -> int:
         return self._states[chunk]
 
-    def chunk(self, number: int) -> Chunk:
-        """Return a chunk of the manifest."""
-        return self._chunks[number]
-
-    def slice(self, start: int, end: int) -> bytes:
-        """Return the states of the chunks from `start` to `end`, exclusive."""
-        return bytes(self._states[start:end])
-
     def set_position(self, number: int, byte: int) -> None:
         """Mark a chunk as imported up to a byte of the source."""
-        chunk = self._chunks[number]
-        percent = 100 * (byte - chunk.start) // max(1, chunk.end - chunk.start)
-        done = DONE_PERCENT if byte >= chunk.end else DONE_PERCENT - 1
-        self._states[number] = max(1, min(percent, done))
+        self._states[number] = DONE_CHUNK if byte >= self._chunks[number].end else RUNNING_CHUNK
 
     def set_state(self, number: int, state: int) -> None:
-        """Mark a chunk as waiting, done or failed."""
+        """Set the state of a chunk."""
         self._states[number] = state
 
     @property
     def first_open(self) -> int:
         """Number of the first chunk that is not imported; the number of chunks if all are."""
-        return len(self._states) - len(self._states.lstrip(bytes([DONE_PERCENT])))
+        return len(self._states) - len(self._states.lstrip(bytes([DONE_CHUNK])))
 
     @property
     def done(self) -> int:
         """Number of imported chunks."""
-        return self._states.count(DONE_PERCENT)
+        return self._states.count(DONE_CHUNK)
 
     @property
     def failed(self) -> int:
@@ -100,7 +89,7 @@ class ChunkStates:
     @property
     def running(self) -> int:
         """Number of chunks that are begun, but neither done nor failed."""
-        return len(self) - self.done - self.failed - self.waiting
+        return self._states.count(RUNNING_CHUNK)
 
 
 class ProgressMeter:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import secrets
 import time
 from collections import deque
@@ -10,7 +11,7 @@ from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ddbload.aws.clients import Clients
 from ddbload.aws.table_description import has_statements
@@ -26,6 +27,7 @@ from ddbload.errors import Cancelled, DdbloadError, Interrupted, RunUnderWay, un
 from ddbload.ledger.counted_chunks import iter_chains
 from ddbload.ledger.ledger import Ledger
 from ddbload.ledger.run_state import MISSED
+from ddbload.reading.row_batches import iter_row_batches
 from ddbload.reading.row_blocks import RunReader
 from ddbload.runs.local_runs import (
     HeartbeatWriter,
@@ -36,10 +38,11 @@ from ddbload.runs.local_runs import (
 )
 from ddbload.runs.progress import (
     CHECKING,
-    DONE_PERCENT,
+    DONE_CHUNK,
     FAILED_CHUNK,
     IMPORTING,
     REPORTING,
+    RUNNING_CHUNK,
     WAITING,
     ProgressMeter,
     RunProgress,
@@ -50,6 +53,9 @@ from ddbload.steps.preflight import keep_request, preflight
 from ddbload.steps.report import finished_report, is_another, write_report
 from ddbload.write.drivers import Driver, concurrency_for
 from ddbload.write.requests import EndpointFeatures
+
+if TYPE_CHECKING:
+    from ddbload.items.transformed_rows import Transform
 
 PROCESS_REPORT_SECONDS = 0.1
 """Minimum seconds between two progress reports of a process."""
@@ -72,7 +78,7 @@ class ChunkWorker:
                 has_statements=not record.mode.inserts or has_statements(context.clients)
             ),
         )
-        self._reader = RunReader(record)
+        self._reader = RunReader(record, context.transform)
 
     def __call__(self, task: ImportTask) -> ImportResult | DdbloadError:
         """Import chunks until a deadline; return an error instead of raising it."""
@@ -122,8 +128,8 @@ def make_chunk_worker(
 
 
 @dataclass(frozen=True, slots=True)
-class RunResult:
-    """Result of an import."""
+class EndedImport:
+    """An import that has ended: its report and record."""
 
     report: Report
     adopted_rows: int
@@ -144,14 +150,15 @@ def run_import(
     settings: LocalSettings,
     *,
     run: str,
-    processes: int = 1,
+    processes: int | None = 1,
     should_stop: Callable[[], bool] = lambda: False,
     watch: Callable[[RunProgress], None] = lambda _: None,
     begun: Callable[[RunRecord], None] = lambda _: None,
     notice: Callable[[str], None] | None = None,
     limits: NewLimits | None = None,
     clients: Clients | None = None,
-) -> RunResult:
+    transform: Transform | None = None,
+) -> EndedImport:
     """Run the steps of the state machine on this machine, with processes in place of its Map.
 
     A chunk that fails because of its rows does not stop the other chunks. Any other failure, such
@@ -162,19 +169,21 @@ def run_import(
         payload: Input of the run.
         settings: Ledger, AWS settings and concurrency.
         run: Run id. An unfinished run with this id is resumed.
-        processes: Number of processes that import chunks.
+        processes: Number of processes that import chunks; None for the record's workers.
         should_stop: Called often; True stops the run once rows in flight are settled.
         watch: Called with the progress whenever it changes.
         begun: Called with the run's record before any row is written.
         notice: Called with each warning about the table before any row is written.
         limits: New limits; None keeps those last set for the run, or those of the payload.
         clients: AWS clients to use; None creates them from the settings.
+        transform: Function that changes the rows, in this process alone.
 
     Raises:
         RunUnderWay: If another process works on the run, or took it over while this one was
             suspended, or if workers of a cancelled run are still active.
         Interrupted: If the run was stopped during preflight.
         Cancelled: If the run was cancelled during preflight.
+        TransformNotDeterministic: If the function gives two results for one of the first rows.
         DdbloadError: If preflight fails, or the ledger cannot be read or written.
     """
     check_run_id(run)
@@ -186,7 +195,7 @@ def run_import(
         progress=totals.progress,
         clients=clients,
     )
-    context.notice = notice
+    context.notice, context.transform = notice, transform
     ledger = context.ledger(run)
     earlier = ledger.find_heartbeat()
     if earlier is not None and works(earlier, context.now()) and is_another(earlier):
@@ -209,17 +218,37 @@ def run_import(
             raise Interrupted(f"stopped during preflight; --run-id {run} continues it")
         record = ledger.record()
         begun(record)
+        if transform is not None and record.has_rows:
+            _check_transform(record, transform, ledger, context)
         manifest = ledger.find_manifest() or ()
         totals.begin(record, manifest)
         tasks = _remaining_tasks(run, ledger, manifest, totals)
         if not tasks and (done := finished_report(run, context)) is not None:
-            return RunResult(done, totals.adopted_rows, record, already_done=True)
-        failed = _import_tasks(tasks, processes, totals, context, settings, record)
+            return EndedImport(done, totals.adopted_rows, record, already_done=True)
+        count = processes or min(record.workers, os.cpu_count() or 1)
+        failed = _import_tasks(tasks, count, totals, context, settings, record)
         # Checked before the report, which would be the other process's.
         heartbeat.look()
         totals.report()
         final = write_report(run, context, interrupted=context.should_stop() and not failed)
-        return RunResult(final, totals.adopted_rows, record)
+        return EndedImport(final, totals.adopted_rows, record)
+
+
+def _check_transform(
+    record: RunRecord, transform: Transform, ledger: Ledger, context: Context
+) -> None:
+    """Raise `TransformNotDeterministic` if a function differs on one of the first rows."""
+    # Imported here because few runs have a function.
+    from ddbload.items.transformed_rows import CHECKED_ROWS
+
+    left = CHECKED_ROWS
+    reader = RunReader(record, transform, left)
+    # Small blocks, since the function is called with all rows of each.
+    with closing(iter_row_batches(reader, ledger, context, piece_bytes=4096)) as batches:
+        for batch in batches:
+            left -= batch.count + batch.filtered
+            if left <= 0:
+                break
 
 
 @contextmanager
@@ -407,6 +436,7 @@ class LocalProgress:
 
     def progress(self, now: ChunkProgress) -> None:
         """Replace the progress of a running task."""
+<<<<<<< HEAD
         states, (chunks, totals) = self._meter.chunks, now
         if states[chunks[0]] == DONE_PERCENT:
             # The report arrived after the end of its task.
@@ -417,6 +447,14 @@ class LocalProgress:
             begin = self._positions.get(chunk, states.chunk(chunk).start)
             byte = begin + totals.bytes // len(chunks)
             states.set_position(chunk, min(byte, states.chunk(chunk).end - 1))
+=======
+        states, (chunk, totals) = self._meter.chunks, now
+        if states[chunk] == DONE_CHUNK:
+            # The report arrived after the end of its task.
+            return
+        self._running[chunk] = totals
+        states.set_state(chunk, RUNNING_CHUNK)
+>>>>>>> main
         self.show()
 
     def finished(self, chunks: Sequence[Chunk]) -> None:

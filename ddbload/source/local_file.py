@@ -11,6 +11,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
 from itertools import islice
 from pathlib import Path
 from typing import Any, BinaryIO
@@ -22,11 +23,15 @@ STDIN_PREFIX, PIPE_PREFIX = "ddbload-stdin-", "ddbload-pipe-"
 CHECK_SECONDS = 0.5
 """Seconds between checks whether a copy should continue."""
 PIECE_BYTES = 1024 * 1024
+OPEN_FILE_PREFIX, ROWS_PREFIX = "ddbload-file-", "ddbload-rows-"
+"""File name prefixes of temporary copies of an open file and of rows that Python gave."""
 RETRY_PREFIX = "ddbload-retry-"
 """File name prefix of temporary files with rows of corrected rejects."""
 _COPIES = {
     STDIN_PREFIX: "standard input",
     PIPE_PREFIX: "the pipe",
+    OPEN_FILE_PREFIX: "the open file",
+    ROWS_PREFIX: "the rows",
     RETRY_PREFIX: "the file of mended rejects",
 }
 """Names of the inputs that temporary files are copies of, by file name prefix."""
@@ -44,6 +49,15 @@ def name_for_user(path: str) -> str:
         path = STDIN_PREFIX
     prefix = next((each for each in _COPIES if Path(path).name.startswith(each)), None)
     return path if prefix is None else _COPIES[prefix]
+
+
+def is_pipe(path: str) -> bool:
+    """Return whether a path is a pipe or a device, which can be read only once."""
+    try:
+        mode = os.stat(path).st_mode  # noqa: PTH116 - one call for all kinds
+    except (OSError, ValueError):
+        return False
+    return stat.S_ISFIFO(mode) or stat.S_ISCHR(mode)
 
 
 def spool_to_disk(
@@ -72,15 +86,13 @@ def spool_to_disk(
 
 def _pieces(stream: BinaryIO, check: Callable[[], None]) -> Iterator[bytes]:
     """Yield the bytes of a stream as they arrive, and call `check` meanwhile."""
-    read = stream.read
-    try:
-        waited_for = [stream.fileno()]
-        if isinstance(stream, io.BufferedReader):
-            # `read1` returns the bytes available; `read` would wait for the full size.
+    read, waited_for = stream.read, list[int]()
+    # Others may hold bytes back, for which a wait would have no end.
+    if isinstance(stream, io.BufferedReader):
+        with suppress(OSError, ValueError):
+            waited_for = [stream.fileno()]
+            # It returns the bytes available; `read` would wait for the full size.
             read = stream.read1
-    except (OSError, ValueError):
-        # Not a file of the system's: it never waits.
-        waited_for = []
     check_at = time.monotonic() + CHECK_SECONDS
     while True:
         is_ready = not waited_for or select.select(waited_for, [], [], CHECK_SECONDS)[0]
@@ -98,7 +110,7 @@ def _pieces(stream: BinaryIO, check: Callable[[], None]) -> Iterator[bytes]:
 def _refuse_device(stream: BinaryIO) -> None:
     try:
         status = os.fstat(stream.fileno())
-    except (OSError, ValueError):
+    except (OSError, ValueError, AttributeError):
         # Not a file of the system's.
         return
     is_device = stat.S_ISBLK(status.st_mode) or stat.S_ISCHR(status.st_mode)

@@ -37,6 +37,11 @@ Pinned = Mapping[str, Any]
 """Version of an object: keys bucket, key, version_id, etag and size."""
 
 
+def stored_bytes(pinned: Pinned) -> int:
+    """Return the stored size in bytes of an object, or of the member of an archive."""
+    return int(pinned["bytes" if "member" in pinned else "size"])
+
+
 class BrokenRead(ConnectionError):
     """Raised for a response that is not the requested range."""
 

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from ddbload.aws.retry import call_if_possible
 from ddbload.aws.table_description import (
+    TABLE_QUOTA,
     UNITS_PER_WORKER,
     WriteCapacity,
     choose_workers,
@@ -45,6 +46,7 @@ from ddbload.errors import (
     InvalidPayload,
     KeyColumnMissing,
     KeyTypeMismatch,
+    RunMismatch,
     UnknownColumn,
     UnsupportedKeyType,
 )
@@ -98,6 +100,11 @@ def check_request(payload: Payload, ledger: Ledger, context: Context) -> None:
     if not ledger.asked_now:
         require_not_cancelled(ledger)
     context.access.check_table(payload.table)
+    if payload.transform is not None and context.transform is None:
+        raise RunMismatch(
+            "the run's rows are changed by a Python function: give it again, as"
+            " ddbload.resume(run, transform=function)"
+        )
     check_settings(payload)
 
 
@@ -159,7 +166,9 @@ def _count_workers(options: Options, capacity: WriteCapacity, context: Context) 
     reserved = context.import_concurrency
     if options.workers is None:
         batched = options.write_mode.batch is not None and options.condition is None
-        each = UNITS_PER_WORKER if batched else UNITS_PER_WORKER // SINGLE_ROW_SHARE
+        # A core of this machine encodes as many units as a table accepts by default.
+        most = UNITS_PER_WORKER if context.in_account else TABLE_QUOTA
+        each = most if batched else most // SINGLE_ROW_SHARE
         wanted = choose_workers(capacity.units, options.max_wcu, each=each)
         if reserved is None and context.in_account and wanted > 1:
             reserved = _account_concurrency(context.clients)
@@ -210,7 +219,8 @@ def resolve_types(
     """
     writes = row_writes(payload, table)
     changes = column_changes(payload.mapping)
-    _refuse_one_key(table, changes)
+    if payload.transform is None:
+        _refuse_one_key(table, changes)
     if not payload.source.kind.has_columns:
         if payload.source.number_signs:
             told = f"are for delimited text, and the format is {payload.source.format}"

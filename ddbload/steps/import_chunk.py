@@ -88,7 +88,7 @@ def import_chunk(
                 f" {task.run}: its manifest.json has the chunks"
             )
     try:
-        reader = reader or RunReader(record)
+        reader = reader or RunReader(record, context.transform)
         context = context.confined(record.payload.source)
         last = ledger.last_segments(chunks)
         starts = {
@@ -196,13 +196,13 @@ def _stalled_result(
 
 
 def worker_pacing(record: RunRecord, context: Context) -> Pacing:
-    """Make the pacing of one worker, with its share of `max_wcu`, for all chunks it imports."""
+    """Make the pacing of one worker, with its share of the capacity, for all chunks it imports."""
+    limit, budget = record.payload.options.max_wcu, None
     if context.control is not None:
-        session = context.control.session(context.ledger(record.run, record), record)
-        return Pacing(context.rng, now=context.clock(), budget=session.budget)
-    limit = record.payload.options.max_wcu
+        budget = context.control.session(context.ledger(record.run, record), record).budget
     share = None if limit is None else limit / record.workers
-    return Pacing(context.rng, share, context.clock())
+    known = None if record.capacity is None else record.capacity / record.workers
+    return Pacing(context.rng, share, context.clock(), budget=budget, capacity=known)
 
 
 @dataclass(eq=False)

@@ -175,7 +175,7 @@ _MOST_WAIT_SECONDS = 1.0
 _LOOKS = 20
 """Looks of a run of one object at one of several that may still yield: 8 seconds on average."""
 _PARALLEL_READS = 16
-_UNLESS = "a run loads into this table"
+_ADVICE = "delete it, unless a run loads into this table"
 
 
 def claim_load(record: RunRecord, ledger: Ledger, context: Context) -> None:
@@ -239,7 +239,7 @@ class _OwnObjects:
     def change(self, change: Callable[[LoadClaims | None], LoadClaims]) -> None:
         """Change the state that has the claim."""
         store, wait = self._context.store, self._wait
-        change_state(store, self.state, LoadClaims, change, unless=_UNLESS, wait=wait)
+        change_state(store, self.state, LoadClaims, change, advice=_ADVICE, wait=wait)
 
     def _wait(self, attempt: int) -> None:
         self._context.sleep(full_jitter(attempt, self._context.rng, cap=_MOST_WAIT_SECONDS))
@@ -284,7 +284,7 @@ class _OwnObjects:
 
     def alive_in(self, name: str) -> list[LoadClaim]:
         """Return the claims in a state whose runs have not ended."""
-        state = read_state(self._context.store, name, LoadClaims, unless=_UNLESS)
+        state = read_state(self._context.store, name, LoadClaims, advice=_ADVICE)
         return _alive(state, self._context)
 
 

@@ -8,12 +8,12 @@ from contextlib import closing
 
 from ddbload.context import Context
 from ddbload.contracts.chunks import Chunk
-from ddbload.contracts.results import PlanTotals, Segment
+from ddbload.contracts.results import Segment
 from ddbload.contracts.row_counts import ProgressSamples, RowCounts, WorkTotals, WriteStats
 from ddbload.contracts.run_record import Cursor
 from ddbload.errors import DdbloadError
 from ddbload.ledger.ledger import Ledger
-from ddbload.reading.measure import ItemSizes, Measure
+from ddbload.reading.measure import Measure
 from ddbload.reading.row_batches import RowBatch
 from ddbload.reading.row_blocks import RunReader, read_chunk
 from ddbload.run_worker import WorkerSession
@@ -64,7 +64,7 @@ def _plan_chunk(
     Rows that would be written count as skipped. None if there was no time for any row. Raises
     what keeps the source from being read, after the rows before it were counted.
     """
-    measure, sizes, end = Measure(reader.record), ItemSizes(), start
+    measure, end = Measure(reader.record), start
     rows, work, padding = RowCounts(), WriteStats(), 0
     lines, causes, reject_bytes = list[bytes](), Counter[str](), 0
     samples = ProgressSamples(context.worker, context.now(), context.clock())
@@ -82,7 +82,6 @@ def _plan_chunk(
                         lines.append(line)
                         reject_bytes += len(line)
                         causes[defect.cause] += 1
-                    sizes.add(measured.sizes)
                     rows += RowCounts(
                         read=batch.count + batch.filtered,
                         rejected=len(measured.rejected),
@@ -105,7 +104,6 @@ def _plan_chunk(
     if end.byte > start.byte:
         segment = Segment(
             *(chunk.chunk, start, end, end.byte == chunk.end, rows, work, None),
-            planned=PlanTotals(sizes.count, sizes.bytes, sizes.units, sizes.largest),
             times=samples.times(context.clock()),
             padding=padding or None,
         )

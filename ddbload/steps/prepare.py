@@ -36,6 +36,8 @@ from ddbload.reading.open_sources import (
     compression_in,
     first_bytes,
     known_size,
+    list_archives,
+    list_if_archive,
     open_as_text,
     open_decoded,
     open_source,
@@ -125,6 +127,14 @@ def prepare_run(
         payload = replace(payload, source=replace(payload.source, format=listing.format))
     with closing(_open_objects(payload.source, listing, ledger, context)) as objects:
         raw = next(objects)
+        found: Iterable[Pinned] | None = None
+        if listing is None:
+            found = list_if_archive(raw, payload.source)
+        elif listing.archives and payload.source.compression == AUTO and listing.format is None:
+            found = list_archives(iter_listing(ledger, listing.name, 0, listing.objects), context)
+        if found is not None:
+            members = write_object_listing(iter(found), ledger, payload.source.uri, None)
+            return prepare_run(run, payload, ledger, context, table, described, members)
         if table is None:
             table, described = describe(payload, context)
         first = _inspect_first_object(
@@ -401,7 +411,8 @@ def _with_encoding(raw: ByteSource, source: Source) -> Source:
     start = read_start(file, _MOST_BYTES, SNIFFED_BYTES)[:_MOST_BYTES]
     found = encoding_of(start[:LONGEST_BYTE_ORDER_MARK])
     if found is None:
-        refuse_other_encodings(start, whole=len(start) < _MOST_BYTES)
+        is_member = "member" in raw.pinned
+        refuse_other_encodings(start, whole=len(start) < _MOST_BYTES, is_member=is_member)
     return replace(source, encoding=found or "utf-8")
 
 

@@ -24,7 +24,7 @@ from ddbload.contracts.results import (
     Heartbeat,
     Report,
 )
-from ddbload.contracts.row_counts import RowCounts, WorkTotals, WriteStats
+from ddbload.contracts.row_counts import RowCounts, WorkTotals
 from ddbload.contracts.run_record import RunRecord
 from ddbload.contracts.states import ReportCursor, ReportTask, RunRequest
 from ddbload.errors import Cancelled, DdbloadError, InvalidPayload, RunNotFound, is_resumable
@@ -108,7 +108,7 @@ def report_execution(
             # The execution keeps it, too.
             ledger.keep_failure(replace(failure, at=context.now()))
         return _failed(run, failure, aborted=aborted)
-    attempt = None if task.execution is None else ExecutionAttempt(task.execution, redrives)
+    attempt = ExecutionAttempt.of(task.execution, redrives)
 
     def must_end() -> bool:
         return context.clock() + END_SECONDS >= context.deadline
@@ -145,11 +145,7 @@ def report_execution(
     status, error = judge_attempt(state, ending, own=caught is None or is_own())
     if status == CANCELLED and not aborted:
         error = Failure.of(Cancelled.of(run))
-    return ExecutionOutput(
-        *(run, status, report.rows, report.chunks, report.chunks_done, report.rejects, error),
-        uncertain=report.uncertain,
-        loaded_before=report.loaded_before,
-    )
+    return ExecutionOutput.of(report, status, error)
 
 
 def _judged(
@@ -348,7 +344,7 @@ def read_run(
         state = judge(replace(facts, counted=counted), now)
     if not state.running and (state.reported or heartbeat is None or heartbeat.state != ALIVE):
         heartbeat = None
-    report = counted or last or empty_report(run, state.status, state.error)
+    report = counted or last or Report(run, state.status, error=state.error)
     if state.recorded and last is not None:
         # The ledger may have been moved since.
         report = replace(last, rejects=report.rejects)
@@ -405,26 +401,6 @@ def _at_work(report: Report, heartbeat: Heartbeat | None, workers: Sequence[Seen
     uncertain = min(report.uncertain, rows.written)
     report = replace(report, rows=rows, uncertain=uncertain, size=size, work=work)
     return replace(report, bytes=done or report.bytes)
-
-
-def empty_report(run: str, status: str, error: Failure | None) -> Report:
-    """Make the report of a run that has nothing in its ledger."""
-    return Report(
-        run=run,
-        status=status,
-        rows=RowCounts(),
-        work=WriteStats(),
-        bytes=0,
-        size=0,
-        chunks=0,
-        chunks_done=0,
-        seconds=0.0,
-        rejects=None,
-        error=error,
-    )
-
-
-# Processes of this machine.
 
 
 def is_gone(heartbeat: Heartbeat) -> bool:

@@ -167,12 +167,8 @@ def conclude_stopped(
         _cancel(ledger, record, stopped, context)
     if record is not None and _is_taken_up(ledger, stopped):
         seen = read_run(ledger.run, context, lambda _: execution)
-        found = seen.report
         status, error = judge_attempt(seen.state, replace(ending, failure=error), own=False)
-        outcome = ExecutionOutput(
-            *(ledger.run, status, found.rows, found.chunks, found.chunks_done, found.rejects),
-            *(error, found.uncertain),
-        )
+        outcome = ExecutionOutput.of(seen.report, status, error)
     else:
         outcome = _report_stopped(task, attempt, context, ending)
     return outcome, attempt

@@ -244,6 +244,5 @@ def _change(
     def change_known(order: UploadOrder | None) -> UploadOrder | None:
         return change(UploadOrder(bucket, key) if order is None else order)
 
-    change_state(
-        store, name, UploadOrder, change_known, unless="an upload of its key is being loaded"
-    )
+    advice = "delete it, unless an upload of its key is being loaded"
+    change_state(store, name, UploadOrder, change_known, advice=advice)

@@ -17,16 +17,16 @@ from ddbload.cli.commands import _OTHER_NAMES, command_hint, commands, run
 from ddbload.cli.environment import variable_names
 from ddbload.cli.hints import _OPTIONS
 from ddbload.cli.payload import build_payload
-from ddbload.cli.run_location import Deployed
 from ddbload.cli.start_command import _followed
 from ddbload.cli.terminal import Output, ask_to_agree
 from ddbload.contracts.chunks import Chunk
 from ddbload.contracts.payload import Payload
+from ddbload.contracts.results import Report
 from ddbload.contracts.row_counts import WorkTotals
 from ddbload.contracts.run_record import Cursor
 from ddbload.errors import InvalidPayload, InvalidUsage
 from ddbload.runs.progress import ChunkStates, RunProgress
-from ddbload.steps.report import empty_report
+from ddbload.runs.run_location import Deployed
 from tests.cli.console import PROGRAM
 from tests.unit.contracts.message_samples import RECORD
 
@@ -244,13 +244,13 @@ def test_start_prints_each_step_once_it_has_a_record(monkeypatch, capsys):
     chunks = ChunkStates([Chunk(0, 3, 9, 2)])
     records = iter([None, record])
 
-    def follow(*_: Any, watch: Any, **__: Any) -> Any:
+    def follow(*given: Any) -> Any:
         for _ in range(2):
-            watch(RunProgress("importing", WorkTotals(), 9, chunks, 0))
+            given[-1](RunProgress("importing", WorkTotals(), 9, chunks, 0))
         return SimpleNamespace(seconds=1.0, failure=None, status="SUCCEEDED")
 
-    monkeypatch.setattr("ddbload.cli.run_location.follow", follow)
-    failed = empty_report("run", "FAILED", None)
+    monkeypatch.setattr("ddbload.runs.run_location.follow", follow)
+    failed = Report("run", "FAILED")
     monkeypatch.setattr("ddbload.cli.start_command.attempt_report", lambda *_: failed)
     ledger = SimpleNamespace(find_record=lambda: next(records))
     context: Any = SimpleNamespace(ledger=lambda _: ledger, sleep=None, clock=None)
@@ -258,7 +258,7 @@ def test_start_prints_each_step_once_it_has_a_record(monkeypatch, capsys):
     _followed("run", "arn", there, Output(quiet=True, verbose=True))
     err = capsys.readouterr().err
     assert "found 1 object, 9 bytes" in err
-    assert "cut into 1 chunk, bytes 3 to 9" in err
+    assert "cut into 1 chunk" in err
     assert "CANARY" not in err
 
 

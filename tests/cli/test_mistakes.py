@@ -45,7 +45,10 @@ FILES: dict[str, bytes] = {
     "books.db": b"SQLite format 3\0aaaaaaaaaaaa",
     "books.pdf": b"%PDF-1.4\n%aaaa",
     "books.xlsx": _archive("[Content_Types].xml"),
-    "books.zip": _archive("books.csv"),
+    "letters.zip": _archive("letters.zip"),
+    "cut.zip": _archive("books.csv")[:-9],
+    "mac.zip": _archive("__MACOSX/books.csv"),
+    "archive": _archive("books.csv"),
     "books.avro": b"Obj\x01\x04\x16avro.schema",
     "books.orc": b"ORC\n\x03\0\0aaaa",
     "books.7z": b"7z\xbc\xaf\x27\x1c\0\x04",
@@ -73,6 +76,8 @@ FILES: dict[str, bytes] = {
     "empty.csv": b"",
     "header.csv": b"isbn,name\n",
     "blank.csv": b"\n\n",
+    "pointer.csv": b"version https://git-lfs.github.com/spec/v1\noid sha256:4d\nsize 12345\n",
+    "wrapped.json": b'{"books": [{"isbn": "1"}, {"isbn": "2"}]}\n',
 }
 S3 = "s3.amazonaws.com"
 MISTAKES: list[tuple[str, int, tuple[str, ...]]] = [
@@ -126,6 +131,18 @@ MISTAKES: list[tuple[str, int, tuple[str, ...]]] = [
     ("import folder books", FAILED, ("folder: no file to import; the folder is empty",)),
     ("import books.csv books --manifest", FAILED, ("leave out --manifest",)),
     ("books.csv books", USAGE, ("is no command: ddbload import SOURCE TABLE",)),
+    (
+        "import books.csv other boks",
+        USAGE,
+        ("other is neither a file nor the last argument", "ddbload run a job file with several"),
+    ),
+    ("convert pointer.csv -", FAILED, ("a pointer of Git LFS", "git lfs pull")),
+    ("import wrapped.json books --engine sync", FAILED, ("empty_key", "--layout object")),
+    ("doctor books.csv books", USAGE, ("ddbload plan books.csv books checks a file",)),
+    ("help import", USAGE, ("did you mean ddbload import --help?",)),
+    ("import books.csv books --key isbn", USAGE, ("keys are the table's", "--create-table")),
+    ("import books.csv books --ttl day", USAGE, ("--types expires=epoch",)),
+    ("import books.csv books --config a.toml", USAGE, ("ddbload run FILE",)),
     # The table.
     (
         "import books.csv boks",
@@ -158,7 +175,11 @@ MISTAKES: list[tuple[str, int, tuple[str, ...]]] = [
     ("import books.db books", FAILED, ("an SQLite database", "sqlite3 -csv -header")),
     ("import books.pdf books", FAILED, ("a PDF document",)),
     ("import books.xlsx books", FAILED, ("a spreadsheet (.xlsx or .ods); save the sheet as CSV",)),
-    ("import books.zip books", FAILED, ("unzip -p FILE | ddbload import - TABLE",)),
+    ("import letters.zip books", FAILED, ("letters.zip!letters.zip is an archive",)),
+    ("import cut.zip books", FAILED, ("cut.zip: not a valid ZIP archive", "copy or zip it again")),
+    ("import mac.zip books", FAILED, ("no file to import (only: 1 hidden)",)),
+    ("import archive books --compression none", FAILED, ("a ZIP archive; unpack it",)),
+    ("import archive books --compression gzip", FAILED, ("archive, about byte", "not gzip data")),
     ("import books.avro books", FAILED, ("an Avro file", "Parquet, CSV or JSON Lines")),
     ("import books.orc books", FAILED, ("an ORC file", "Parquet, CSV or JSON Lines")),
     ("import books.7z books", FAILED, ("a 7-Zip archive; unpack it: 7z x FILE",)),
@@ -216,7 +237,6 @@ MISTAKES: list[tuple[str, int, tuple[str, ...]]] = [
     ("import books.csv books --mode upsert", USAGE, ("that is put",)),
     ("import books.csv books --format ndjson", USAGE, ("that is json",)),
     ("import books.csv books --first 5", USAGE, ("an option of ddbload plan, ddbload convert",)),
-    ("help import", USAGE, ("ddbload --help",)),
     (
         "import books.csv books --types year=N --where name=one\tand\tyear>2",
         USAGE,
@@ -308,7 +328,7 @@ def services(files: Any) -> Iterator[dict[str, Any]]:
     made = _services()
     for service, client in made.items():
         patch.setattr(Clients, service, property(lambda _, client=client: client))
-    patch.setattr(Clients, "_make", _refuse)
+    patch.setattr(Clients, "service", _refuse)
     patch.setenv("DDBLOAD_LEDGER", str(files / "ledger"))
     patch.chdir(files)
     arguments = ["import", "books.csv", "books", "--run-id", "first", "--engine", "sync", "--quiet"]
@@ -442,4 +462,4 @@ def test_commands_of_a_plan_stay_in_one_line(said, monkeypatch):
     monkeypatch.setenv("COLUMNS", "60")
     _, text = said("plan books.csv new --create-table isbn:S")
     command = next(line for line in text.splitlines() if "create-table" in line)
-    assert command.endswith("--region us-east-1")
+    assert command.startswith("  ddbload import books.csv new --create-table isbn:S")

@@ -17,7 +17,7 @@ from ddbload.context import reading_context
 from ddbload.contracts.payload import Payload
 from ddbload.errors import InvalidUsage, MaxCostReached
 from ddbload.ledger.ledger import temporary_ledger
-from ddbload.verify.verify import ReadEstimate, Verdict, Verification, VerifySettings
+from ddbload.verification.verify import ReadEstimate, Verdict, Verification, VerifySettings
 from tests.cli.console import PROGRAM, Console
 from tests.cli.transcript import items, make_table
 from tests.e2e.processes import started, until

@@ -1,6 +1,6 @@
 """Generate docs/cost.md: `python -m tests.docs.cost > docs/cost.md`. A test compares the two.
 
-The arithmetic is that of `ddbload plan`, in `ddbload/plan/price.py`.
+The arithmetic is that of `ddbload plan`, in `ddbload/planning/price.py`.
 """
 
 # ruff: noqa: E501 - lines of a page are as long as its tables make them
@@ -27,8 +27,8 @@ from ddbload.contracts.run_record import (
     dollars_text,
 )
 from ddbload.contracts.upload_rule import DEFAULT_MEMORY_MB
-from ddbload.plan.capacity import CPU_SECONDS
-from ddbload.plan.price import (
+from ddbload.planning.capacity import CPU_SECONDS
+from ddbload.planning.price import (
     CHUNK_TRANSITIONS,
     INFLATED_BYTES_PER_SECOND,
     LOG_BYTES,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
-from ddbload.plan.make_plan import make_plan
+from ddbload.planning.make_plan import make_plan
 from tests.docs.cost import ROOT
 from tests.unit.steps.world import World
 

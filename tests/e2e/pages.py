@@ -36,13 +36,13 @@ INSTALLS = {
 }
 """Commands that are not run: a checkout is there, and test_wheel.py installs it."""
 REJECTS = re.compile(
-    r"(cat books.csv \| )?ddbload (import (books.csv|s3://my-bucket/in/books.csv|'s3://.*|-)"
+    r"(cat books.csv \| )?ddbload (import (books.csv|s3://my-bucket/in/books.(csv|zip)|'s3://.*|-)"
     r"|start|resume|report|plan) "
 )
 """Commands that exit with 3: the README's file has a row without a key."""
 TELLS = re.compile(
     r"node_modules/\.bin/cdk |ddbload (start|resume|deploy|destroy)\b"
-    r"|ddbload import (things|words|'s3:)"
+    r"|ddbload import (things|words|'s3:|s3:\S+zip)"
 )
 """Commands that print progress or detected formats on stderr."""
 NAMES = re.compile(r"(cat books.csv \| )?ddbload import ")
@@ -131,6 +131,10 @@ class Reader:
         if line.startswith("ddbload") and "s3://my-bucket/" in line:
             data = self.console.path("books.csv").read_bytes()
             self.s3.put_object(Bucket="my-bucket", Key="in/books.csv", Body=data)
+            archive = io.BytesIO()
+            with zipfile.ZipFile(archive, "w", zipfile.ZIP_DEFLATED) as members:
+                members.writestr("books.csv", data)
+            self.s3.put_object(Bucket="my-bucket", Key="in/books.zip", Body=archive.getvalue())
         self._runs = len(self._executions())
         ended = self._shell(line)
         wanted = 3 if REJECTS.match(line) else 0

@@ -11,23 +11,12 @@ from email import message_from_string
 from pathlib import Path
 from zipfile import ZipFile
 
-import pytest
-
 from ddbload import __version__
+from ddbload.deploy.toolchain import copy_app
 from tests.cli.console import ROOT
 from tests.cli.transcript import items, make_table
 
-
-@pytest.fixture(scope="module")
-def wheel(tmp_path_factory):
-    folder = tmp_path_factory.mktemp("wheel")
-    build = [sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir", folder, ROOT]
-    subprocess.run(build, check=True, capture_output=True)
-    (made,) = folder.iterdir()
-    return made
-
-
-APP = "ddbload/deploy/app"
+APP = "ddbload_cdk/app"
 PARTS = (
     *("app.py", "cdk.json", "package.json", "package-lock.json"),
     *("infra", "lambdas", "localaws", "statemachine"),
@@ -35,13 +24,21 @@ PARTS = (
 )
 
 
-def test_wheel_has_the_package_and_the_app_below_it(wheel):
-    files = [path for path in (ROOT / "ddbload").rglob("*") if path.suffix in (".py", ".typed")]
+def test_wheel_has_the_package_and_the_construct_with_the_app(wheel):
+    files = [
+        path for path in (ROOT / "ddbload").rglob("*") if path.suffix in (".py", ".pyi", ".typed")
+    ]
     sources = {path.relative_to(ROOT).as_posix() for path in files}
     tracked = subprocess.run(
         ["git", "ls-files", "--", *PARTS], cwd=ROOT, check=True, capture_output=True, text=True
     )
-    app = {f"{APP}/{name}" for name in tracked.stdout.splitlines()}
+    app = {
+        f"ddbload_cdk/{name.removeprefix('infra/')}"
+        if name.startswith("infra/")
+        # There is no second copy.
+        else f"{APP}/{name}"
+        for name in tracked.stdout.splitlines()
+    }
     assert len(app) > 90
     about = f"ddbload-{__version__}.dist-info"
     with ZipFile(wheel) as archive:
@@ -50,7 +47,7 @@ def test_wheel_has_the_package_and_the_app_below_it(wheel):
         entries = archive.read(f"{about}/entry_points.txt").decode()
         assert archive.read(f"{APP}/cdk.json") == (ROOT / "cdk.json").read_bytes()
     assert wheel.name == f"ddbload-{__version__}-py3-none-any.whl"
-    assert {name.partition("/")[0] for name in names} == {"ddbload", about}
+    assert {name.partition("/")[0] for name in names} == {"ddbload", "ddbload_cdk", about}
     assert names - app == sources | {
         f"{about}/{name}"
         for name in ("METADATA", "WHEEL", "RECORD", "entry_points.txt", "licenses/LICENSE")
@@ -66,6 +63,14 @@ def test_wheel_has_the_package_and_the_app_below_it(wheel):
     assert sorted(line.partition(">")[0].partition("<")[0] for line in needed) == [
         *("botocore", "charset-normalizer", "click", "rich")
     ]
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    return {
+        path.relative_to(folder).as_posix(): path.read_bytes()
+        for path in folder.rglob("*")
+        if path.is_file() and "__pycache__" not in path.parts
+    }
 
 
 def test_wheel_works_when_installed_alone(wheel, console, dynamodb):
@@ -90,6 +95,13 @@ def test_wheel_works_when_installed_alone(wheel, console, dynamodb):
         PYTHONPATH=None,
     )
     assert Path(where.out.strip()).is_relative_to(home)
+
+    # What `ddbload deploy` synthesizes is the same as from a checkout.
+    copy = "import pathlib, ddbload.deploy.toolchain as t; t.copy_app(pathlib.Path('app'), {})"
+    ended = console.run([str(home / "bin" / "python"), "-c", copy], PYTHONPATH=None)
+    assert ended.code == 0, ended.err
+    copy_app(console.path("checkout"), {})
+    assert contents(console.path("app")) == contents(console.path("checkout"))
 
     # It installs nothing unasked, and says what it would install, and where.
     ended = console.run([str(home / "bin" / "ddbload"), "demo"], PYTHONPATH=None)

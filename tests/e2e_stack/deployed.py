@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 import os
+import shutil
 import subprocess
 import sys
 import time
@@ -27,6 +28,8 @@ SOURCES = "ddbload-tests-sources"
 """A bucket that the stack may read besides its inbox. It keeps no versions."""
 FORBIDDEN = "ddbload-tests-forbidden"
 """A bucket that it may not read."""
+PAGE_STACK = "shop"
+"""The stack of the app in docs/construct.md."""
 LONG = 240.0
 """Seconds in which anything here has ended, on a busy machine too."""
 POLL_SECONDS = 0.2
@@ -109,10 +112,36 @@ class Cloud:
         words = [word for key, value in context.items() for word in ("-c", f"{key}={value}")]
         program = f"{sys.executable} -m tests.infra.unvalidated_app"
         app = ("--app", program, "--output", str(self.folder / f"cdk-{name}"))
-        self._cdk("deploy", "--require-approval", "never", "--progress", "events", *app, *words)
+        return Stack(self, name, self._deploy(name, *app, *words))
+
+    def deploy_assembly(self, name: str, folder: Path, *prefixes: str) -> list[Stack]:
+        """Deploy a stack that is synthesized already; its pipelines, by the prefixes of outputs.
+
+        CloudFormation here makes no tables in dynalite: make them by the names in `tables`.
+        """
+        # cdk deploys nothing with findings, which tests/infra/test_nag.py reads.
+        unjudged = self.folder / f"cdk-{name}"
+        shutil.copytree(folder, unjudged, ignore=shutil.ignore_patterns("validation-report.json"))
+        outputs = self._deploy(name, "--app", str(unjudged))
+        return [
+            Stack(
+                self,
+                name,
+                {
+                    key.removeprefix(prefix): value
+                    for key, value in outputs.items()
+                    if key.startswith(prefix)
+                },
+            )
+            for prefix in prefixes
+        ]
+
+    def _deploy(self, name: str, *words: str) -> dict[str, str]:
+        """Deploy a stack; its outputs."""
+        self._cdk("deploy", "--require-approval", "never", "--progress", "events", *words)
         answer = self.client("cloudformation").describe_stacks(StackName=name)
         outputs = answer["Stacks"][0]["Outputs"]
-        return Stack(self, name, {each["OutputKey"]: each["OutputValue"] for each in outputs})
+        return {each["OutputKey"]: each["OutputValue"] for each in outputs}
 
     def _cdk(self, *words: str) -> None:
         ours = {name: value for name, value in os.environ.items() if not name.startswith("AWS_")}
@@ -200,6 +229,12 @@ class Stack:
         return lambda: client.update_function_configuration(
             FunctionName=name, Environment={"Variables": before}
         )
+
+    @property
+    def tables(self) -> list[str]:
+        """The names of the tables that the functions may write."""
+        found = self.cloud.lambda_.get_function_configuration(FunctionName=self.function("report"))
+        return str(found["Environment"]["Variables"]["DDBLOAD_TABLES"]).split(",")
 
     @property
     def undelivered(self) -> int:

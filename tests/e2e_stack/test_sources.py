@@ -17,6 +17,7 @@ from tests.e2e_stack.files import MARKER, odd, plain
 from tests.e2e_stack.runs import Run, assert_conserved
 from tests.e2e_stack.upload_events import run_of
 from tests.oracle.csv_machine import read_rows
+from tests.unit.source.zip_files import archive
 
 OBJECTS = 120
 ROWS_EACH = 3
@@ -79,6 +80,8 @@ def sources(stack) -> Sources:
     made.start("many", {"prefix": "many/"}, options={"chunk_bytes": 4000, "workers": 4})
     gzipped = {"bucket": stack.inbox, "key": stack.put(PACKED, "packed/a.csv.gz", stack.inbox)}
     made.start("gzip", gzipped, options={"max_rejects": 1000})
+    zipped = {"bucket": stack.inbox, "key": stack.put(ZIPPED, "packed/a.zip", stack.inbox)}
+    made.start("zip", zipped, options={"max_rejects": 1000})
     made.start("json", {"key": stack.put(DOCUMENTS, "in/documents.jsonl")})
     page = {"Count": 40, "Items": ITEMS, "LastEvaluatedKey": {"id": ITEMS[-1]["id"]}}
     scan = {"key": stack.put(json.dumps(page, indent=1), "in/scan.json")}
@@ -92,6 +95,7 @@ def sources(stack) -> Sources:
 
 ODD = odd(11, 300)
 PACKED = gzip.compress(ODD[:5000]) + gzip.compress(ODD[5000:])
+ZIPPED = archive({"in/a.csv": ODD, "__MACOSX/in/._a.csv": b"x", "in/b.csv": b""})
 PLANNED = {"mode": "plan", "chunk_bytes": 3000, "max_rejects": 1000}
 
 
@@ -123,6 +127,15 @@ def test_gzip_is_imported(sources):
     assert read_rejects(run.rejects()) == wanted.rejects
     assert report["rows"]["rejected"] == len(wanted.rejects) > 10
     assert (report["chunks"], report["bytes"]) == (1, len(ODD))
+
+
+def test_members_of_zip_are_imported(sources, stack):
+    run, report = sources.succeeded("zip")
+    wanted = of_file(ODD)
+    assert sources.items("zip") == wanted.items
+    assert report["rows"]["rejected"] == len(wanted.rejects)
+    name = f"s3://{stack.inbox}/packed/a.zip!in/a.csv"
+    assert {json.loads(line)["source"] for line in run.rejects()} == {name}
 
 
 def test_full_and_incremental_export_are_imported(sources, stack):

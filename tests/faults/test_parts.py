@@ -29,11 +29,11 @@ from ddbload.convert.sinks import FileSink, Sink, StreamSink
 from ddbload.dynamodb.item_equality import ItemDigests
 from ddbload.errors import DdbloadError, OutputUnwritable, WorkerDied
 from ddbload.ledger.ledger import temporary_ledger
-from ddbload.plan.make_plan import make_plan
+from ddbload.planning.make_plan import make_plan
 from ddbload.reading import parts
 from ddbload.reading.parts import ReadCounts, iter_parts
 from ddbload.reading.row_blocks import RunReader
-from ddbload.verify.compare_digests import ItemMarks, marked_items, read_digests
+from ddbload.verification.compare_digests import ItemMarks, marked_items, read_digests
 from tests.unit.steps.world import World
 from tests.unit.steps.worlds import ManyObjects
 

@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+import re
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+
 import pytest
 
 from infra.bundling import interpreter
 from infra.settings import Settings
-from tests.infra.synthesis import EXTRAS, Synthesized, synthesize
+from tests.infra.synthesis import EXTRAS, ROOT, Synthesized, run, synthesize
 from tests.infra.template import Template
 
 
@@ -45,3 +51,35 @@ def synthesized_with_all(tmp_path_factory: pytest.TempPathFactory) -> Synthesize
 def template_with_all(synthesized_with_all: Synthesized) -> Template:
     """Its template."""
     return Template(synthesized_with_all.template)
+
+
+@pytest.fixture(scope="session")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The wheel of this checkout."""
+    folder = tmp_path_factory.mktemp("wheel")
+    build = [sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir", folder, ROOT]
+    subprocess.run(build, check=True, capture_output=True)
+    (made,) = folder.iterdir()
+    return made
+
+
+@pytest.fixture(scope="session")
+def page_app(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Synthesized:
+    """The app of docs/construct.md with both of its pipelines, made by the installed wheel."""
+    folder = tmp_path_factory.mktemp("page_app")
+    site, file, out = folder / "site", folder / "app.py", folder / "out"
+    quiet = ["--quiet", "--disable-pip-version-check", "--no-deps", "--no-index", "--no-compile"]
+    subprocess.run(
+        [sys.executable, "-m", "pip", "install", *quiet, "--target", site, wheel],
+        check=True,
+        capture_output=True,
+    )
+    page = (ROOT / "docs" / "construct.md").read_text("utf-8")
+    app, second = re.findall(r"^```python\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
+    last = "        load.add_outputs()\n"
+    assert last in app
+    file.write_text(app.replace(last, last + textwrap.indent(second, " " * 8)), "utf-8")
+    program = str(Path(__file__).with_name("page_app.py"))
+    used = run(sys.executable, program, str(file), str(out), PYTHONPATH=str(site))
+    assert Path(used.strip()) == site / "ddbload_cdk" / "__init__.py"
+    return Synthesized(out, "shop")

@@ -81,10 +81,11 @@ class Synthesized:
     """A cloud assembly."""
 
     folder: Path
+    stack: str = STACK
 
     @cached_property
     def template(self) -> dict[str, Any]:
-        return self._json(f"{STACK}.template.json")
+        return self._json(f"{self.stack}.template.json")
 
     @cached_property
     def asset(self) -> Path:
@@ -95,7 +96,7 @@ class Synthesized:
     @cached_property
     def warnings(self) -> list[str]:
         """What synthesis warns of."""
-        metadata = self._json(f"{STACK}.metadata.json")
+        metadata = self._json(f"{self.stack}.metadata.json")
         return [
             entry["data"]
             for entries in metadata.values()
@@ -110,8 +111,9 @@ class Synthesized:
         return {
             (
                 _HASH.sub("", finding["ruleName"]),
+                # The pipeline's own id is left out of logical ids, too.
                 _OVERFLOW.sub("/DefaultPolicy/", construct["constructPath"]).removeprefix(
-                    f"{STACK}/"
+                    f"{STACK}/Default/"
                 ),
             )
             for plugin in report["pluginReports"]

@@ -6,6 +6,7 @@ import re
 from typing import Any
 
 _HASH = re.compile(r"[0-9A-F]{8}$")
+_HASHES = re.compile(r"[0-9A-F]{8}")
 
 
 class Template:
@@ -66,11 +67,13 @@ def text(value: Any) -> Any:
             return f"${{{short(argument[0])}.{argument[1]}}}"
         if name == "Fn::Join":
             return argument[0].join(text(part) for part in argument[1])
-        if name == "Fn::Select":
+        if name == "Fn::Select" and "Fn::Split" in argument[1]:
             # A part of an ARN, of which this form keeps the resource.
             return text(argument[1]["Fn::Split"][1])
         if name == "Fn::Sub":
             return argument
+        if name == "Fn::ImportValue":
+            return f"${{{_HASHES.sub('', argument)}}}"
     return {name: text(each) for name, each in value.items()}
 
 

@@ -106,7 +106,7 @@ def test_asset_has_the_handlers_without_the_command_line(asset: Path):
         "typing_extensions.py",
     }
     assert (asset / "ddbload" / "steps" / "preflight.py").is_file()
-    for name in ("cli", "convert", "plan", "runs", "__main__.py"):
+    for name in ("cli", "convert", "planning", "verification", "runs", "api.py"):
         assert not (asset / "ddbload" / name).exists(), name
     for module in MODULES:
         assert (asset / "lambdas" / f"{module}.py").is_file()

@@ -3,26 +3,11 @@
 from __future__ import annotations
 
 import json
-from typing import Any
 
 import pytest
 
+from tests.infra.lint import IGNORED, REGIONS, broken_rules
 from tests.infra.synthesis import Synthesized
-
-IGNORED = {
-    "W3005": "CDK writes DependsOn for a function's role, which Role says too: it does no harm",
-}
-REGIONS = ("eu-central-1", "us-east-1")
-
-
-def broken_rules(template: dict[str, Any]) -> set[str]:
-    from cfnlint.api import lint
-    from cfnlint.config import ManualArgs
-
-    # cfn-lint takes an ARN with a substitution in it, and those of other partitions, for a mistake.
-    text = json.dumps(template).replace("arn:${Partition}:states:", "arn:aws:states:")
-    matches = lint(text, config=ManualArgs(regions=[*REGIONS]))
-    return {match.rule.id for match in matches}
 
 
 @pytest.mark.filterwarnings("default")
@@ -42,3 +27,8 @@ def test_cfn_lint_finds_only_the_damaged_state_in_the_plain_template(synthesized
     definition["States"]["Report"]["Type"] = "Tusk"
     machine["DefinitionString"] = json.dumps(definition)
     assert broken_rules(template) == {*IGNORED, "E3601"}
+
+
+@pytest.mark.filterwarnings("default")
+def test_app_of_the_page_passes_cfn_lint(page_app: Synthesized):
+    assert broken_rules(page_app.template, REGIONS[:1]) <= set(IGNORED)

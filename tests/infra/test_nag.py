@@ -186,3 +186,27 @@ def test_nag_findings_are_all_acknowledged(
     }
     assert found == set(accepted)
     assert all(accepted.values())
+
+
+USERS = {("AwsSolutions-DDB3", f"shop/{table}/Resource") for table in ("Books", "Films")}
+"""Findings in what the page's app has besides the pipelines: tables without a backup."""
+
+
+def test_pipelines_of_the_page_have_the_findings_of_the_stack(page_app: Synthesized):
+    wanted = {
+        (rule, where)
+        for rule, where in ACKNOWLEDGED
+        if "other-source" not in rule and "third.source" not in rule
+    }
+    found = {*page_app.findings}
+    for pipeline in ("Load", "More"):
+        theirs = {each for each in found if each[1].startswith(f"shop/{pipeline}/")}
+        found -= theirs
+        assert wanted == {
+            (
+                rule.removeprefix("AwsSolutions-").replace(f"<{pipeline}", "<"),
+                where.removeprefix(f"shop/{pipeline}/"),
+            )
+            for rule, where in theirs
+        }
+    assert {each for each in found if "/Serverless" not in each[0]} == USERS

@@ -142,7 +142,7 @@ def test_every_field_of_an_upload_rule_is_tried():
     assert set(FIELD_VALUES["mapping"]) == names_of(ColumnMapping)
     assert set(FIELD_VALUES["nulls"]) == names_of(NullHandling)
     # A rule has the fields of a payload and those that select uploads. Its target is a table.
-    others = {"run", "force", "retry_of", "target"}
+    others = {"run", "force", "retry_of", "target", "transform"}
     assert names_of(UploadRule) - {"prefix", "bucket"} == names_of(Payload) - others
 
 

@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from ddbload.contracts.comparisons import Comparison
 from ddbload.contracts.options import Options
 from ddbload.contracts.payload import (
     DECISIVE,
     ColumnMapping,
-    Comparison,
     NullHandling,
     Payload,
     asked_hash,

@@ -30,7 +30,7 @@ from ddbload.contracts.row_counts import WriteStats
 from ddbload.contracts.run_record import Cursor
 from ddbload.contracts.states import PreflightResult, PreflightTask
 from ddbload.contracts.upload_rule import DEFAULT_MEMORY_MB, IMPORT_MEMORY_MB
-from ddbload.plan import price
+from ddbload.planning import price
 from ddbload.source.decoding.decoded_source import FIRST_BYTES
 from ddbload.steps.preflight import preflight
 from ddbload.steps.report import write_report

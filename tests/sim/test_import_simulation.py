@@ -69,7 +69,7 @@ def test_simulation_detects_two_writes_of_one_key_in_flight(monkeypatch):
 
 
 def test_simulation_detects_rows_never_retried(monkeypatch):
-    monkeypatch.setattr(Answers, "_retry", lambda *_: None)
+    monkeypatch.setattr(unsettled_rows.UnsettledRows, "retry", lambda *_, **__: None)
     assert any("waits for nothing" in error for error in detected_errors())
 
 

@@ -72,12 +72,14 @@ class ThroughputRun:
         seed: int = 1,
         latency: float = 0.005,
         returned_share_at: Callable[[float], float] = lambda _now: 0.0,
+        refused_share: float = 0.0,
         names_key_ranges: bool = True,
         starts: Sequence[float] = (),
     ) -> None:
         """Set up the run; `run` starts it.
 
         `returned_share_at`: share of rows that is returned at a time in spite of free capacity.
+        `refused_share`: share of requests that is refused as a whole, whatever their rate.
         `names_key_ranges`: throttled requests name a key range if only partitions lack capacity.
         `starts`: second at which each writer begins; 0 for those not given.
         """
@@ -98,6 +100,7 @@ class ThroughputRun:
         self._rng = random.Random(seed + 1)
         self._latency = latency
         self._returned_share_at = returned_share_at
+        self._refused_share = refused_share
         self._names_key_ranges = names_key_ranges
         self._order = itertools.count()
         self._events: list[tuple[float, int, ActiveWriter, Batch, Answer | None]] = []
@@ -177,6 +180,10 @@ class ThroughputRun:
         minute = self.minutes[-1]
         minute.requests += 1
         minute.sent += len(handles)
+        if rng.random() < self._refused_share:
+            minute.throttled += 1
+            minute.returned += len(handles)
+            return Throttled("ThrottlingException")
         share = self._returned_share_at(self.now)
         indexes = [index for index in range(len(handles)) if not share or rng.random() >= share]
         keys = [source.partition_keys[handles[index]] for index in indexes]

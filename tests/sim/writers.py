@@ -80,8 +80,14 @@ class Source:
 class SchedulerWriter:
     """Writer that uses the scheduler."""
 
-    def __init__(self, concurrency: int, rng: random.Random, max_wcu: float | None = None) -> None:
-        self.pacing = Pacing(rng, max_wcu)
+    def __init__(
+        self,
+        concurrency: int,
+        rng: random.Random,
+        max_wcu: float | None = None,
+        capacity: float | None = None,
+    ) -> None:
+        self.pacing = Pacing(rng, max_wcu, capacity=capacity)
         self.scheduler = Scheduler(
             concurrency=concurrency, deadline=math.inf, rng=rng, pacing=self.pacing
         )

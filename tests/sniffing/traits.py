@@ -240,6 +240,49 @@ def one_column_of_prose(rng, names, rows, d):
 
 
 @trait
+def one_column_of_times(rng, names, rows, d):
+    kept = [[f"2021-03-{n % 28 + 1:02}T{n % 24:02}:10:00Z"] for n, _ in enumerate(rows)]
+    if rng.random() < 0.5:
+        kept = [[f"{n % 24:02}:{n % 60:02}:00"] for n, _ in enumerate(rows)]
+    return held(["opened"], kept, text([["opened"], *kept], d))
+
+
+@trait
+def one_column_of_json(rng, names, rows, d):
+    kept = [[f'{{"a": {n}, "b": "{rng.choice(WORDS)}"}}'] for n, _ in enumerate(rows)]
+    return held(["the document"], kept, "the document\n" + quoted(kept, d, '"'))
+
+
+@trait
+def trailing_delimiter_in_one_column(rng, names, rows, d):
+    kept = [[f"{rng.choice('ABC')}-{rng.randrange(100, 999)}"] for _ in rows]
+    return held(["code"], kept, "code\n" + text(kept, d, d + "\n"))
+
+
+@trait
+def comment_before_one_column(rng, names, rows, d):
+    kept = [[row[1]] for row in rows]
+    return held(["town"], kept, "# made in 2021\n" + text([["town"], *kept], d))
+
+
+@trait
+def comments_between_quoted(rng, names, rows, d):
+    names, rows = names[1:3][: rng.randrange(1, 3)], [row[1:3] for row in rows]
+    rows = [row[: len(names)] for row in rows]
+    lines = quoted([names, *rows], d, '"').splitlines()
+    for _ in range(3):
+        comment = f"# {rng.choice(WORDS)}{rng.choice(['', d])} was here"
+        lines.insert(rng.randrange(0, len(lines) + 1), comment)
+    return held(names, rows, "\n".join(lines) + "\n", extra=3)
+
+
+@trait
+def quoted_lines_that_fit(rng, names, rows, d):
+    rows = [[f"{row[1]}{d}\n{d}x", row[0]] for row in rows]
+    return held(["note", "id"], rows, "note" + d + "id\n" + quoted(rows, d, '"'))
+
+
+@trait
 def no_header(rng, names, rows, d):
     return held([f"c{n + 1}" for n in range(len(names))], rows, text(rows, d))
 
@@ -248,6 +291,13 @@ def no_header(rng, names, rows, d):
 def row_names_of_r(rng, names, rows, d):
     lines = quoted([names], d, '"') + text([[f'"r{n}"', *row] for n, row in enumerate(rows)], d)
     return held(["row", *names], [[f"r{n}", *row] for n, row in enumerate(rows)], lines)
+
+
+@trait
+def row_names_before_empty_cells(rng, names, rows, d):
+    rows = [[f"r{n}", row[0], row[1], ""] for n, row in enumerate(rows)]
+    lines = "".join(f'"{a}"{d}{b}{d}"{c}"{d}\n' for a, b, c, _ in rows)
+    return held(["row", *names[:3]], rows, quoted([names[:3]], d, '"') + lines)
 
 
 @trait

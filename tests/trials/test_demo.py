@@ -14,7 +14,8 @@ URL = r"http://127\.0\.0\.1:\d+"
 
 def test_demo_deploys_and_imports_generated_rows(demo):
     ended = demo.ddbload("demo", "--rows", "6000")
-    assert (ended.code, ended.err) == (0, "")
+    assert ended.code == 0
+    assert re.fullmatch(r"(ddbload: \d+ % .*\n)*", ended.err), ended.err
     run = re.search(r"starts a run: (upload-[0-9a-f]{40})\n", ended.out)
     assert run is not None, ended.out
     assert re.fullmatch(
@@ -24,7 +25,6 @@ def test_demo_deploys_and_imports_generated_rows(demo):
         rf"{STEP}cdk deploy: stack ddbload-demo\n"
         rf"{STEP}upload: s3://[\w-]+/in/sample\.tsv\n"
         rf"{STEP}the upload's event starts a run: {run[1]}\n"
-        r"( +\d+ %  [\d,]+ rows settled\n)+"
         rf"run {run[1]}: SUCCEEDED\n"
         r"  rows      6,000 read: 6,000 written\n"
         r"  chunks    [23] of [23] imported and verified\n"

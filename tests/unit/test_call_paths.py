@@ -13,8 +13,8 @@ import ddbload
 from tests.unit.steps.world import World
 
 ROOT = Path(ddbload.__file__).parent
-MOST_OF_PREFLIGHT, MOST_OF_A_CHUNK = 30, 36
-"""Modules of ddbload in which a function runs; these only come down."""
+MOST_OF_PREFLIGHT, MOST_OF_A_CHUNK = 30, 35
+"""Modules of ddbload in which a function runs."""
 
 
 @contextmanager

@@ -37,7 +37,7 @@ ANYWHERE = {"boto3", "botocore.session", "urllib3", "rich", "asyncio", "multipro
 """botocore itself, though next to nothing of it, is loaded by Powertools."""
 
 
-MAX_LEDGER_MODULES = 50
+MAX_LEDGER_MODULES = 51
 """Modules and packages of ddbload that a function loads which reads and writes the ledger only."""
 
 

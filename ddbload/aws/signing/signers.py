@@ -26,7 +26,14 @@ from botocore.utils import get_environ_proxies
 from ddbload import __version__
 from ddbload.aws import boto_clients
 from ddbload.aws.boto_clients import configuration_error
-from ddbload.aws.failures import CLOCK, OUTDATED, AwsFailure, classify_failure
+from ddbload.aws.failures import (
+    CLOCK,
+    OUTDATED,
+    AwsFailure,
+    FailureKind,
+    classify_failure,
+    to_ddbload_error,
+)
 from ddbload.aws.http_client.connection import Endpoint
 from ddbload.aws.http_client.event_loop import FIRST_BYTE_SECONDS, HttpLoop, Timeouts
 from ddbload.aws.signing.sigv4 import (
@@ -36,7 +43,7 @@ from ddbload.aws.signing.sigv4 import (
     encoded_path,
     encoded_query,
 )
-from ddbload.errors import AccessDenied, AwsConfiguration, SourceNotFound
+from ddbload.errors import AccessDenied, AwsConfiguration, DdbloadError, SourceNotFound
 
 if TYPE_CHECKING:
     from botocore.session import Session
@@ -214,12 +221,9 @@ class SigningCredentials:
         try:
             source = self._session.get_credentials()
         except Exception as error:  # noqa: BLE001 - providers raise any exception
-            raise self._refusal(error) from None
+            raise self._refusal(_reason_of(error)) from None
         if source is None:
-            raise AccessDenied(
-                f"{self._doing}: no AWS credentials were found; log in (aws sso login, aws"
-                " configure), or name a profile (--profile, AWS_PROFILE)"
-            )
+            raise self._refusal("no AWS credentials were found")
         return source
 
     # The clock
@@ -244,21 +248,19 @@ class SigningCredentials:
         try:
             frozen = source.get_frozen_credentials()
         except Exception as error:  # noqa: BLE001 - as above
-            raise self._refusal(error) from None
+            raise self._refusal(_reason_of(error)) from None
         return Credentials(frozen.access_key, frozen.secret_key, frozen.token or None)
 
-    def _refusal(self, error: Exception) -> AccessDenied:
-        """Make the error of failed credentials; only botocore's texts are free of secrets."""
-        failure = classify_failure(error)
-        if failure is not None and failure.code == "NoCredentials":
-            reason = failure.text
-        elif isinstance(error, BotoCoreError):
-            reason = f"AWS credentials could not be fetched: {str(error).splitlines()[0]}"
-        else:
-            reason = f"AWS credentials could not be fetched ({type(error).__name__})"
-        return AccessDenied(
-            f"{self._doing}: {reason}; check the credentials (aws sts get-caller-identity)"
-        )
+    def _refusal(self, reason: str) -> DdbloadError:
+        return to_ddbload_error(AwsFailure(FailureKind.FATAL, "NoCredentials", reason), self._doing)
+
+
+def _reason_of(error: Exception) -> str:
+    """Describe an error of a provider of credentials; only botocore's texts are free of secrets."""
+    failure = classify_failure(error) if isinstance(error, BotoCoreError) else None
+    if failure is None:
+        return f"AWS credentials could not be fetched ({type(error).__name__})"
+    return failure.text
 
 
 def has_proxy(url: str) -> bool:

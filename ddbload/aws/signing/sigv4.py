@@ -90,9 +90,7 @@ class RequestSigner:
 
         Raises `AwsConfiguration` for credentials that are not valid in a header.
         """
-        second, key = int(now), self._key
-        if key is None or second != self._second or credentials is not self._credentials:
-            key = self._begin_second(second, credentials)
+        key = self._key_of(int(now), credentials)
         canonical = self._canonical.copy()
         canonical.update(hashlib.sha256(body).hexdigest().encode())
         signature = key.signature(canonical.hexdigest())
@@ -112,9 +110,7 @@ class RequestSigner:
         Raises `AwsConfiguration` for credentials that are not valid in a header.
         """
         _check_headers(headers)
-        second, key = int(now), self._key
-        if key is None or second != self._second or credentials is not self._credentials:
-            key = self._begin_second(second, credentials)
+        key = self._key_of(int(now), credentials)
         lines = "".join(f"{name}:{' '.join(value.split())}\n" for name, value in headers.items())
         names = self._first[1] + "".join(f"{name};" for name in headers) + self._rest[1]
         canonical = (
@@ -128,7 +124,10 @@ class RequestSigner:
             f" Credential={key.credential}, SignedHeaders={names}, Signature={signature}\r\n\r\n"
         ).encode()
 
-    def _begin_second(self, second: int, credentials: Credentials) -> SigningKey:
+    def _key_of(self, second: int, credentials: Credentials) -> SigningKey:
+        """Return the key of a second, and prepare what its requests share."""
+        if self._key and second == self._second and credentials is self._credentials:
+            return self._key
         key = SigningKey(credentials, second, self._region, self._service)
         headers = {"host": self._host, **self._headers, "x-amz-date": key.stamp}
         if credentials.token:

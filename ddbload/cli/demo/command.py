@@ -10,11 +10,11 @@ import sys
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
@@ -23,10 +23,10 @@ from ddbload.cli import options, terminal
 from ddbload.cli.demo.servers import dynalite, emulated_aws
 from ddbload.cli.deploy_command import agree_to_tools
 from ddbload.cli.import_command import import_with_progress
-from ddbload.cli.plan_command import NewKeys, parse_table_keys, table_schema
+from ddbload.cli.new_table import NewKeys, create_table, parse_table_keys
 from ddbload.cli.progress import show_progress
 from ddbload.cli.rejects_command import count_rejects
-from ddbload.cli.run_location import Deployed, NamedRun, find_deployed
+from ddbload.cli.run_location import NamedRun
 from ddbload.cli.run_result import Result
 from ddbload.cli.terminal import Output
 from ddbload.context import Context, reading_context
@@ -39,13 +39,10 @@ from ddbload.deploy.toolchain import DEMO_TOOLS, IMPORT_DEMO_TOOLS, Toolchain, c
 from ddbload.errors import DemoUnavailable, InvalidUsage, SourceNotFound
 from ddbload.ledger.ledger import temporary_ledger
 from ddbload.runs.deployed import attempt_report
-from ddbload.runs.progress import RunProgress, percent
 from ddbload.runs.retry_rejects import iter_rejects
 from ddbload.runs.run_import import new_run_id
-from ddbload.verify.verify import Verdict, Verification, VerifySettings
-
-if TYPE_CHECKING:
-    from mypy_boto3_dynamodb import DynamoDBClient
+from ddbload.runs.run_location import Deployed, find_deployed
+from ddbload.verification.verify import Verdict, Verification, VerifySettings
 
 COLUMNS = ("id", "ngram", "year", "match_count", "volume_count")
 SAMPLE_KEYS = (("id", "N"),)
@@ -71,18 +68,6 @@ def write_sample(path: Path, rows: int, seed: int = 1) -> None:
 
 
 TABLE = "demo"
-
-
-def create_table(client: DynamoDBClient, keys: NewKeys) -> None:
-    """Create the table, and wait until it is active."""
-    attributes, schema = table_schema(keys)
-    client.create_table(
-        TableName=TABLE,
-        BillingMode="PAY_PER_REQUEST",
-        AttributeDefinitions=attributes,
-        KeySchema=schema,
-    )
-    client.get_waiter("table_exists").wait(TableName=TABLE, WaiterConfig={"Delay": 1})
 
 
 STACK = "ddbload-demo"
@@ -186,11 +171,9 @@ def _load_here(path: Path, keys: NewKeys, folder: Path, tools: Toolchain) -> Ite
         terminal.print_stdout(f"DynamoDB (dynalite) listens on {endpoint}")
         # The emulator accepts any credentials. Made-up ones keep the user's out of the demo.
         account = {"AWS_ACCESS_KEY_ID": "demo", "AWS_SECRET_ACCESS_KEY": "demo"}
-        os.environ.update(account)
-        for name in ("AWS_PROFILE", "AWS_SESSION_TOKEN"):
-            os.environ.pop(name, None)
+        _use_environment(account)
         aws = AwsSettings(region="us-east-1", endpoint_url=endpoint)
-        create_table(Clients(aws).dynamodb, keys)
+        create_table(Clients(aws).dynamodb, TABLE, keys)
         # Small chunks, so that each worker gets some.
         payload = _payload(path, workers=options.cores(), chunk_bytes=64 * 1024)
         named = NamedRun(new_run_id(), str(folder / "ledger"), None, aws)
@@ -230,7 +213,7 @@ def _load_on_stack(path: Path, keys: NewKeys, folder: Path, tools: Toolchain) ->
             deploy.wait()
             there = find_deployed(STACK, AwsSettings())
             details.append(f"stack {STACK}")
-        create_table(there.context.clients.dynamodb, keys)
+        create_table(there.context.clients.dynamodb, TABLE, keys)
         run = _upload(path, there)
         result = _follow(run, there)
         variables = {**variables, "DDBLOAD_STACK": STACK}
@@ -276,7 +259,7 @@ def _follow(run: str, there: Deployed) -> Result:
                 )
             time.sleep(0.2)
         words.append(run)
-    with _progress() as show:
+    with show_progress(Output()) as show:
         execution = there.follow(run, arn, show)
     report = attempt_report(run, execution, there.context)
     result = Result(report, execution.seconds)
@@ -353,24 +336,3 @@ def _keep_running(loaded: Loaded) -> None:
     with suppress(KeyboardInterrupt):
         threading.Event().wait()
     terminal.print_stdout("stopping")
-
-
-@contextmanager
-def _progress() -> Iterator[Callable[[RunProgress], None]]:
-    """Draw progress on a terminal; elsewhere print a line whenever it changes."""
-    if sys.stderr.isatty():
-        with show_progress(Output()) as show:
-            yield show
-        return
-    printed = ""
-
-    def print_totals(progress: RunProgress) -> None:
-        nonlocal printed
-        rows = progress.totals.rows
-        now = f"{percent(progress):>9}  {rows.read:,} rows settled"
-        now += f", {rows.rejected:,} rejected" if rows.rejected else ""
-        if now != printed:
-            printed = now
-            terminal.print_stdout(now)
-
-    yield print_totals

@@ -198,7 +198,7 @@ def _gunzip(reader: _Reader, start: SeekPoint, trail: Any) -> Iterator[bytes]:
                 yield output
     except zlib.error as error:
         why = str(error).rpartition(": ")[2]
-        raise reader.damaged(f"the gzip data are damaged ({why})") from None
+        raise reader.damaged(f"the data are damaged ({why})") from None
     except (_Damage, EOFError) as error:
         raise reader.damaged(_gzip_damage(error, is_first=is_first)) from None
 
@@ -239,13 +239,13 @@ def _check_trailer(reader: _Reader, checksum: int, length: int) -> None:
 
 
 def _gzip_damage(error: _Damage | EOFError, *, is_first: bool) -> str:
-    trailing = "after the end of the gzip data there is something else"
+    trailing = "after the end of the data there is something else"
     if isinstance(error, EOFError):
         further = f"{trailing}, or a further part that ends too early"
-        return "the gzip data end too early" if is_first else further
+        return "the data end too early" if is_first else further
     if not error.args:
         return "these are not gzip data" if is_first else trailing
-    return f"the gzip data are damaged ({error})"
+    return f"the data are damaged ({error})"
 
 
 def _unzstd(reader: _Reader, trail: Any) -> Iterator[bytes]:

@@ -69,27 +69,28 @@ A smaller object is read as a whole.
 class HeadCachingSource:
     """Source whose first bytes are cached in memory.
 
-    The cache holds the first 256 KiB, or `head` if these bytes were read before. Closing it closes
-    the inner source.
+    The cache holds the first 256 KiB, or `head` if these bytes were read before, from offset `at`
+    on. Closing it closes the inner source.
     """
 
-    def __init__(self, inner: ByteSource, head: bytes | None = None) -> None:
+    def __init__(self, inner: ByteSource, head: bytes | None = None, at: int = 0) -> None:
         self.name, self.size, self.pinned = inner.name, inner.size, inner.pinned
         self.read = 0
         """Offset up to which the source was read."""
         self._inner = inner
-        self._head = head
+        self._head, self._at = head, at
 
     def stream(self, start: int, end: int, piece_bytes: int) -> Iterator[bytes]:
         """Yield a range; see `ByteSource.stream`."""
-        head_bytes = min(self.size, FIRST_BYTES) if self._head is None else len(self._head)
-        position = start
-        if position < min(end, head_bytes):
+        at, position = self._at, start
+        head_end = min(self.size, FIRST_BYTES) if self._head is None else at + len(self._head)
+        stop = min(end, head_end)
+        if at <= position < stop:
             if self._head is None:
-                self._head = b"".join(self._inner.stream(0, head_bytes, FIRST_BYTES))
-            for position in range(start, min(end, head_bytes), piece_bytes):
-                yield self._head[position : min(position + piece_bytes, end, head_bytes)]
-            position = min(end, head_bytes)
+                self._head = b"".join(self._inner.stream(0, head_end, FIRST_BYTES))
+            for position in range(start, stop, piece_bytes):
+                yield self._head[position - at : min(position + piece_bytes, stop) - at]
+            position = stop
         if position < end:
             for piece in self._inner.stream(position, end, piece_bytes):
                 position += len(piece)

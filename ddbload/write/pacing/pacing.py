@@ -11,7 +11,7 @@ import random
 from collections import deque
 from dataclasses import dataclass
 
-from ddbload.aws.backoff import full_jitter
+from ddbload.aws.backoff import CongestionBackoff
 from ddbload.dynamodb.limits import MAX_BATCH_ROWS
 
 REQUEST_MARGIN = 1.25
@@ -21,9 +21,12 @@ LUMP_SECONDS = 0.01
 MIN_UNITS_PER_SECOND = 1.0
 """Lowest rate, in units per second."""
 FREE_UNITS = 500.0
-"""Units that a worker sends at first without a rate, so that small files need not wait."""
+"""Units that a worker sends at first without a rate, so that small files need not wait.
+
+At most those of a second at the first rate.
+"""
 FIRST_RATE = 500.0
-"""Rate after these units, and lowest rate after the first returned units."""
+"""Rate after these units if the table's is unknown; lowest rate after the first returned units."""
 FIRST_RISE = 4.0
 """Relative rise of the rate per second until units are first returned: doubles in 0.17 s."""
 DUE, DUE_POWER, MAX_DUE = 0.9, 0.6, 0.08
@@ -63,8 +66,12 @@ WINDOW_SECONDS, PARTS = 1.0, 8
 """Length of the window of recent units, and number of steps in which it advances."""
 MIN_WINDOW_SECONDS = 0.25
 """Minimum time over which units per second are computed."""
+
+
 BURST_SECONDS = 0.2
 """Seconds of unused capacity that are saved, and that one request may use."""
+FACTOR_WEIGHT = 0.2
+"""Weight of the latest answer in the learned factor of a budget."""
 
 
 class TokenBucket:
@@ -155,13 +162,16 @@ class AdaptiveRate:
         now: float = 0.0,
         units_per_second: float | None = None,
         min_rate: float = MIN_UNITS_PER_SECOND,
+        first: float = FIRST_RATE,
     ) -> None:
-        """Start with `units_per_second`; None searches the rate, starting at `FIRST_RATE`."""
+        """Start with `units_per_second`; None searches the rate, starting at `first`."""
         self._starting = units_per_second is None
-        self.units_per_second = FIRST_RATE if units_per_second is None else units_per_second
+        self._first = max(min_rate, first)
+        self.units_per_second = self._first if units_per_second is None else units_per_second
         self._min_rate = min_rate
         # Units that need not wait, and how many of them are answered.
-        self._free_units = FREE_UNITS if self._starting else 0.0
+        self._free = min(FREE_UNITS, self._first)
+        self._free_units = self._free if self._starting else 0.0
         self._free_answered = 0.0
         self._bucket = TokenBucket(now)
         self._recent = RecentUnits(self.units_per_second)
@@ -191,11 +201,11 @@ class AdaptiveRate:
 
     def restart(self) -> None:
         """Search the rate again: the table accepts units after a time in which it took none."""
-        if self.units_per_second < FIRST_RATE:
+        if self.units_per_second < self._first:
             self._starting = True
-            self.units_per_second = FIRST_RATE
-            self._free_answered = FREE_UNITS
-            self._recent = RecentUnits(FIRST_RATE)
+            self.units_per_second = self._first
+            self._free_answered = self._free
+            self._recent = RecentUnits(self._first)
 
     def answered(self, units: float, returned: float, sent_at: float, now: float) -> None:
         """Update the rate from an answer that returned `returned` of the request's units."""
@@ -232,7 +242,7 @@ class AdaptiveRate:
 
     def _rise_at_start(self, units: float) -> None:
         """Raise the rate with the accepted units, after those that need no rate."""
-        if self._free_answered < FREE_UNITS:
+        if self._free_answered < self._free:
             self._free_answered += units
             return
         rate, most = self.units_per_second, HEADROOM * self._recent.sent_rate + MAX_BATCH_ROWS
@@ -240,7 +250,7 @@ class AdaptiveRate:
 
     def _end_start(self, now: float) -> None:
         """Set the rate to the units accepted so far, without the free ones."""
-        taken = self._recent.taken(now) - min(self._free_answered, FREE_UNITS)
+        taken = self._recent.taken(now) - min(self._free_answered, self._free)
         rate = min(self.units_per_second, max(taken, FIRST_RATE))
         self._starting = False
         self._free_units = 0.0
@@ -294,22 +304,24 @@ class AdaptiveRate:
         return max(QUIET_REQUESTS * lump, QUIET_SECONDS * due * self.units_per_second)
 
 
+def first_rate(capacity: float | None) -> float:
+    """Return the rate of a worker's start, of which others may use the table as well.
+
+    It doubles in 0.17 s, so a worker alone uses a large table's capacity after 0.35 s.
+    """
+    return FIRST_RATE if capacity is None else max(min(FIRST_RATE, capacity), capacity / 4)
+
+
 def due_share(rate: float) -> float:
     """Return the share of its units that a worker with this rate accepts back."""
     share: float = DUE / rate**DUE_POWER
     return min(MAX_DUE, share)
 
 
-MAX_LEVEL = 9
-"""Maximum back-off level: waits of up to 20 s."""
-REFUSED_LEVEL = 6
-"""Maximum back-off level (3.2 s) if everything is refused; above it the rate restarts."""
 JITTER = 0.1
 """Relative variation of a request's charge, so that workers do not reach the limit together."""
 LATENCY_WEIGHT = 0.2
 """Weight of the latest answer in the average latency."""
-FACTOR_WEIGHT = 0.2
-"""Weight of the latest answer in the learned factor."""
 
 
 class WcuBudget:
@@ -374,50 +386,12 @@ class WcuBudget:
             self._bucket.take(units)
 
 
-class CongestionBackoff:
-    """Back-off of all requests while the table or the network refuses them.
-
-    Like a congestion window, the level rises once for all requests that were in flight together,
-    and falls with each request that passes.
-    """
-
-    def __init__(self, rng: random.Random) -> None:
-        self.until = 0.0
-        self.refused_for_long = False
-        """True if the table has refused every request for seconds."""
-        self._rng = rng
-        self._level = 0
-        self._raised_at = -math.inf
-        self._passed_at = -math.inf
-
-    def throttled(self, sent_at: float, now: float) -> None:
-        """Back off after a throttled request, unless others passed since it was sent.
-
-        If others pass, the rate is too high, which `AdaptiveRate` corrects; waiting would not help.
-        """
-        if self._passed_at <= sent_at:
-            self.failed(sent_at, now, REFUSED_LEVEL)
-            self.refused_for_long |= self._level >= REFUSED_LEVEL
-
-    def failed(self, sent_at: float, now: float, max_level: int = MAX_LEVEL) -> None:
-        """Raise the level for a request sent at `sent_at` that got no answer."""
-        if sent_at >= self._raised_at:
-            self._level = max(self._level, min(self._level + 1, max_level))
-            self._raised_at = now
-        self.until = max(self.until, now + full_jitter(self._level, self._rng))
-
-    def passed(self, now: float) -> None:
-        """Lower the level after a request that passed."""
-        self._passed_at = now
-        self.refused_for_long = False
-        self._level = max(0, self._level - 1)
-
-
 @dataclass(slots=True)
 class SentUnits:
     """Write units of a request: sent, and returned for lack of capacity."""
 
     at: float = 0.0
+    rows: int = 0
     units: int = 0
     """Write units of the rows."""
     charge: float = 0.0
@@ -439,11 +413,16 @@ class Pacing:
         max_wcu: float | None = None,
         now: float = 0.0,
         budget: WcuBudget | None = None,
+        capacity: float | None = None,
     ) -> None:
-        """`budget`: worker's budget, which outlives the pacing; None makes one of `max_wcu`."""
+        """Pace one worker.
+
+        `budget`: its budget, which outlives the pacing; None makes one of `max_wcu`.
+        `capacity`: its share of the units per second that the table is known to accept.
+        """
         self._rng = rng
         self._backoff = CongestionBackoff(rng)
-        self._rate = AdaptiveRate(now)
+        self._rate = AdaptiveRate(now, first=first_rate(capacity))
         self._budget = WcuBudget(max_wcu, now) if budget is None else budget
         # Recent average latency in seconds; None before the first answer.
         self._latency: float | None = None
@@ -466,10 +445,10 @@ class Pacing:
         """Return when a request may be sent."""
         return max(self._rate.ready_at(now), self._backoff.until, self._budget.ready_at(now))
 
-    def send(self, units: int, now: float) -> SentUnits:
+    def send(self, rows: int, units: int, now: float) -> SentUnits:
         """Charge a request with rows of this many units."""
         self._rate.charge(units * self._rng.uniform(1 - JITTER, 1 + JITTER))
-        return SentUnits(now, units, self._budget.charge(units))
+        return SentUnits(now, rows, units, self._budget.charge(units))
 
     def answered(self, sent: SentUnits, written: int, consumed: float, now: float) -> None:
         """Update the limits from an answer: `written` units were written, the others returned.
@@ -480,7 +459,8 @@ class Pacing:
         latency = now - sent.at
         average = latency if self._latency is None else self._latency
         self._latency = average + LATENCY_WEIGHT * (latency - average)
-        self._rate.answered(sent.units - sent.ignored, sent.evidence, sent.at, now)
+        if not self._backoff.is_random(sent.rows, sent.units, written):
+            self._rate.answered(sent.units - sent.ignored, sent.evidence, sent.at, now)
         if written == sent.units:
             if self._backoff.refused_for_long:
                 self._rate.restart()

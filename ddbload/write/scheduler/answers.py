@@ -11,10 +11,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum
 
+from ddbload.aws.backoff import MAX_LEVEL
 from ddbload.contracts.results import REFUSED_BY_DYNAMODB
 from ddbload.contracts.row_counts import RowCounts
 from ddbload.errors import DdbloadError
-from ddbload.write.pacing.pacing import MAX_LEVEL, Pacing, SentUnits
+from ddbload.write.pacing.pacing import Pacing, SentUnits
 from ddbload.write.scheduler.single_rows import QueuedRow
 from ddbload.write.scheduler.unsettled_rows import UniqueKeyBatch, UnsettledRows
 
@@ -374,7 +375,7 @@ class Answers:
                 if not answer.refused:
                     self.maybe_written.update(row.handle for row in rows)
                 self._pacing.unsure(sent, now)
-                self._retry(rows, now, MAX_LEVEL)
+                self._rows.retry(rows, now, min(MAX_LEVEL, self.most_level))
             case Refused():
                 self._pacing.refused(sent, now)
                 self._handle_refused(rows, answer)
@@ -433,12 +434,15 @@ class Answers:
         self._pacing.answered(sent, written, answer.consumed, now)
         for index, row in enumerate(rows):
             if index in unprocessed:
-                self._rows.retry(row, now, RETURNED_LEVEL)
-            elif index in alone:
+                continue
+            if index in alone:
                 self._rows.send_alone(row)
             else:
                 self._settle_written(row, answer.outcome)
         if unprocessed:
+            # An answer may name a row twice.
+            returned = [row for index, row in enumerate(rows) if index in unprocessed]
+            self._rows.retry(returned, now, RETURNED_LEVEL, whole=not written)
             self.last_error = throttled
             self.throttled_requests += 1
 
@@ -461,16 +465,14 @@ class Answers:
         """
         explained = self._rows.hot_keys.answered(rows, returned, sent.at, now, key_range=key_range)
         units = sum(rows[index].units for index in returned)
+        # A request that came back whole says nothing about single rows.
+        some = returned if len(returned) < max(2, len(rows)) else ()
         stubborn = sum(
-            rows[index].units for index in returned if rows[index].attempts > STUBBORN_ATTEMPTS
+            rows[index].units for index in some if rows[index].attempts > STUBBORN_ATTEMPTS
         )
         sent.returned = units - explained
         sent.evidence = max(0, sent.returned - stubborn)
         sent.ignored = units - sent.evidence
-
-    def _retry(self, rows: Sequence[QueuedRow], now: float, max_level: int) -> None:
-        for row in rows:
-            self._rows.retry(row, now, min(max_level, self.most_level))
 
     def _handle_refused(self, rows: Sequence[QueuedRow], answer: Refused) -> None:
         if len(rows) > 1:

@@ -317,16 +317,16 @@ class Scheduler:
         number = self._sent_requests
         self._sent_requests += 1
         if isinstance(rows, UniqueKeyBatch):
-            batch = Batch(
-                number, rows.handles, unique=rows, sent=self._pacing.send(rows.units, now)
-            )
+            batch = Batch(number, rows.handles, unique=rows)
+            units = rows.units
         else:
             self._retried_requests += any(row.sent for row in rows)
             for row in rows:
                 row.in_flight = row.sent = True
                 row.attempts += 1
             batch = Batch(number, tuple(row.handle for row in rows), rows)
-            batch.sent = self._pacing.send(sum(row.units for row in rows), now)
+            units = sum(row.units for row in rows)
+        batch.sent = self._pacing.send(len(batch.handles), units, now)
         self._in_flight[number] = batch
         return batch
 

@@ -359,11 +359,20 @@ class UnsettledRows:
                 self._queues.push(row)
         return rows
 
-    def retry(self, row: QueuedRow, now: float, max_level: int) -> None:
-        """Queue a row again, after a back-off that grows up to the level `max_level`."""
-        attempts = min(row.attempts, max_level)
-        row = self._ordering.row_to_retry(row)
-        self._queues.push_backing_off(row, now + full_jitter(attempts, self._rng))
+    def retry(
+        self, rows: Sequence[QueuedRow], now: float, max_level: int, *, whole: bool = True
+    ) -> None:
+        """Queue returned rows again, after a back-off that grows up to the level `max_level`.
+
+        Those of a request that came back `whole` wait as long, so that they share a request again.
+        """
+        waits: dict[int, float] = {}
+        for row in rows:
+            level = min(row.attempts, max_level)
+            if not whole or level not in waits:
+                waits[level] = full_jitter(level, self._rng)
+            row = self._ordering.row_to_retry(row)
+            self._queues.push_backing_off(row, now + waits[level])
 
     @property
     def any_alone(self) -> bool:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from ddbload.contracts.comparisons import Comparison
 from ddbload.contracts.control import IDLE, WorkerProgress
-from ddbload.contracts.payload import Comparison, Payload
+from ddbload.contracts.payload import Payload
 from ddbload.contracts.row_counts import RowCounts, WorkTotals
 from ddbload.contracts.upload_rule import UploadRule
 from ddbload.errors import InvalidPayload

@@ -93,7 +93,7 @@ def test_assignment_replaces_and_shows_what_goes():
 @pytest.mark.parametrize(
     ("texts", "message"),
     [
-        (["table=books"], "--set table: there is no such setting; is tables meant?"),
+        (["table=books"], "--set table: there is no such setting; did you mean 'tables'?"),
         (["tables"], "is not of the form KEY=VALUE"),
         (["stack_name=x"], "by --stack"),
         (["tracing=true", "tracing=false"], "given twice"),

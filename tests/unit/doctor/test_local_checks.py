@@ -8,45 +8,20 @@ from ddbload.doctor import checks
 from ddbload.doctor.checks import check_machine
 
 
-def run(tmp_path, *, source=None, ledger=None, **environment):
-    found = check_machine(
-        source=source, ledger=str(ledger or tmp_path / "new" / "ledger"), environment=environment
-    )
-    return {each.name: each for each in found}
+def run():
+    return {each.name: each for each in check_machine()}
 
 
-def test_all_is_well(tmp_path, monkeypatch):
-    monkeypatch.setattr(checks, "node_version", lambda: (22, 0, 0))
-    (tmp_path / "a.csv").write_text("a\n1\n")
-    found = run(tmp_path, source=str(tmp_path / "a.csv"))
-    assert {each.status for each in found.values()} == {"ok"}
-    assert not (tmp_path / "new").exists()
+def test_all_is_well(monkeypatch):
+    monkeypatch.setattr(checks, "check_node", lambda: (22, 0, 0))
+    assert {each.status for each in run().values()} == {"ok"}
 
 
 @pytest.mark.parametrize("version", [(20, 20, 2), (21, 0, 0)])
-def test_node_past_its_end_is_told_in_one_line(tmp_path, monkeypatch, version):
-    monkeypatch.setattr(checks, "node_version", lambda: version)
-    found = run(tmp_path)["node"]
+def test_node_past_its_end_is_told_in_one_line(monkeypatch, version):
+    monkeypatch.setattr(checks, "check_node", lambda: version)
+    found = run()["node"]
     shown = ".".join(map(str, version))
     assert (found.status, found.advice) == ("warn", None)
     told = f"Node.js {shown} works, but is past its end of life: install 22 or newer"
     assert found.message == told
-
-
-def test_extra_that_the_source_needs(tmp_path, monkeypatch):
-    monkeypatch.setattr(checks, "find_spec", lambda _: None)
-    found = run(tmp_path, source="s3://b/a.PARQUET")
-    assert (found["parquet"].status, found["zstd"].status) == ("fail", "ok")
-    assert found["parquet"].advice == "pipx inject ddbload pyarrow"
-
-
-def test_proxy_is_named_without_its_password(tmp_path):
-    found = run(tmp_path, HTTPS_PROXY="http://me:secret@proxy.example:3128")["proxy"]
-    assert found.status == "warn"
-    assert "proxy.example" in found.message
-    assert "secret" not in f"{found.message}{found.advice}"
-
-
-def test_ledger_below_a_file_cannot_be_written(tmp_path):
-    (tmp_path / "file").touch()
-    assert run(tmp_path, ledger=tmp_path / "file" / "x")["ledger"].status == "fail"

@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from ddbload.plan import plan as planning
-from ddbload.plan.make_plan import make_plan
+from ddbload.planning import plan as planning
+from ddbload.planning.make_plan import make_plan
 from tests.unit.steps.world import TABLE, World
 
 NOW = 1_700_000_000

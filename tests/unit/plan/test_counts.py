@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ddbload.plan.key_counts import HeavyHitters, KeyCounter
+from ddbload.planning.key_counts import HeavyHitters, KeyCounter
 from ddbload.reading.measure import ItemSizes
 
 KEYS = st.lists(st.binary(max_size=2), max_size=200)

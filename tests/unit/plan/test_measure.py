@@ -8,7 +8,7 @@ import random
 
 import pytest
 
-from ddbload.plan.make_plan import make_plan
+from ddbload.planning.make_plan import make_plan
 from tests.fakes.dynamodb_tables import keyed
 from tests.fakes.dynamodb_values import item_size
 from tests.unit.steps.world import TABLE, World

@@ -7,7 +7,7 @@ import json
 
 import pytest
 
-from ddbload.plan.make_plan import Sample, make_plan
+from ddbload.planning.make_plan import Sample, make_plan
 from tests.fakes.dynamodb_values import item_size
 from tests.unit.steps.world import BUCKET, World
 

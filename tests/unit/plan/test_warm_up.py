@@ -6,7 +6,7 @@ import pytest
 
 from ddbload.aws.retry import RetryPolicy
 from ddbload.errors import InvalidUsage, PrewarmUnfinished
-from ddbload.plan.warm_up import MAX_WARM_UP_SECONDS, POLL_SECONDS, plan_warm_up, warm_up
+from ddbload.planning.warm_up import MAX_WARM_UP_SECONDS, POLL_SECONDS, plan_warm_up, warm_up
 from tests.unit.steps.stubbed_clients import Clients
 from tests.unit.steps.world import Clock
 

@@ -75,10 +75,25 @@ READINGS = [
     ("region,2019,2020\nx,1,2\ny,3,4\n", True, "--delimiter ,"),
     (",0,1,2\n0,1.5,2.5,3\n1,2,3,4\n", True, "--delimiter ,"),
     ("# a\ncolor,n\n#fff,1\n#000,2\nred,3\n", True, "--delimiter , --skip-lines 1"),
+    ("# made by hand\nfloat\t\n84.62\t\n", True, "--delimiter tab --skip-lines 1"),
+    # Only with the usual quotes, numbers are alone in a column.
+    ('id,a\n1,"Main St 5\nBerlin, Germany"\n2,b\n', True, "--delimiter ,"),
+    ('id\ta\n1\t"Main St 5\nBerlin\tGermany"\n2\tb\n', True, "--delimiter tab"),
+    *(
+        (f'id\ta\n{rows}61\t"x\ny\tz"\n', True, "--delimiter tab")
+        for rows in ["".join(f"{n}\tplain\n" for n in range(60))]
+    ),
+    # Marks of several characters, of which some are in cells.
+    ("id|~|name\n1|~|a\n2|~|b\n3|~|c|d\n4|~|b|~|c\n", True, "--delimiter |~|"),
+    ("id^~^name\n1^~^a\n2^~^b^c\n3\n", True, "--delimiter ^~^"),
+    ("id||name\n1||a|b\n2||c\n3\n", True, "--delimiter ||"),
+    ("key^~^note\nA-7^~^x\nA-9^~^y\n", True, "--delimiter ^~^"),
+    ("key^~^note\nk0^~^x\nk1^~^a^b\n", True, "--delimiter ^~^"),
+    ("share\tnote\n48,98\t\n2,25\t\n", True, "--delimiter tab"),
     # What is not clear is refused with the best reading.
+    ('"x","y"\n"r1",1,2\n"r2",3,4\n', False, "--delimiter , --skip-lines 1 --columns row,x,y"),
     ("1\n2\n3\n", False, "--delimiter , --no-header"),
     ("Report\na;b\n1;2\n", False, "--delimiter ; --skip-lines 1"),
-    ("x,y\nr1,1,2\nr2,3,4\nr3,5,6\n", False, "--delimiter , --skip-lines 1 --columns row,x,y"),
     ("# made by hand\n1,2,3\n4,5,6\n", False, "--delimiter , --skip-lines 1 --no-header"),
     ("//x, y\na,b\n1,2\n3,4\n", False, "--delimiter , --skip-lines 1"),
     (";x, y\na,b\n1,2\n3,4\n", False, "--delimiter , --skip-lines 1"),
@@ -97,18 +112,27 @@ READINGS = [
         *("n,v,w\n-,mm,kg\na,1,2\nb,3,4\nc,5,6\n", False),
         "--delimiter , --skip-lines 2 --columns n,v,w",
     ),
-    ("x,y\nr1,a,2\nr2,3,4\nr3,5,6\n", False, "--delimiter , --skip-lines 1 --columns row,x,y"),
     ("1,2\n3,4\n", False, "--delimiter , --no-header"),
-    ("A-1;x\nB-22;y\nC-3;z\n", False, "--delimiter ; --no-header"),
     ("a b c\nx 2 y\nz 5 t\nv w s\n", False, "--delimiter space"),
     ("id  name  n\n1   a     2\n2   bb    3\n", False, "--delimiter space"),
-    ('a,b\n1,"x\n2,y\n3,z"\n4,u\n', False, "--delimiter , --quote none"),
     # Two readings that are as good: none is the best.
     ("a:b\n1:2\n3:4\n", None, "--delimiter :"),
     ("a b\n1 2\n3 4\n", None, "--delimiter space"),
     ("tags\nred;blue\ngreen;black\nwhite;grey\n", None, "--delimiter ; --skip-lines 1"),
     ("at\n52.1;13.2\n48.1;11.5\n", None, "--delimiter ; --skip-lines 1 --no-header"),
     ("a,b;c,d\n1,2;3,4\n5,6;7,8\n", None, "--delimiter ,"),
+    # Cells without a name may be row names, or the last ones; some codes are as some names.
+    ("x,y\nr1,1,2\nr2,3,4\nr3,5,6\n", None, "--delimiter , --skip-lines 1 --columns row,x,y"),
+    ("id,t\n1,3,5\n2,4,5\n", None, "--delimiter , --skip-lines 1 --columns row,id,t"),
+    ("i,n,c\nu5,B,NY,\nu9,A,LA,x\n", None, "--delimiter , --skip-lines 1 --columns row,i,n,c"),
+    ("A-1;x\nB-22;y\nC-3;z\n", None, "--delimiter ; --no-header"),
+    ("name,city,zone1\nBob,NY,A1\nAl,LA,B2\nEve,SF,C3\n", None, "--delimiter , --no-header"),
+    ("sku,name,address2\ns1,Bob,apt5\ns2,Al,apt7\n", None, "--delimiter , --no-header"),
+    ("zone1,line1\nA1,apt5\nB2,apt7\n", None, "--delimiter , --no-header"),
+    ('n,a,b\n1,\'q\',5\n2,"open,5\n3,x,"hi"o\n4,x,5\n', None, "--delimiter , --quote '"),
+    # Quotes over the end of a line may be text, if without them all rows fit, too.
+    ('a,b\n1,"x\n2,y\n3,z"\n4,u\n', None, "--delimiter , --quote none"),
+    ("key,b\nk0,'q'\nk1,\"l1\nl2,x\"\nk2,z\n", None, "--delimiter , --quote none"),
     # In a few rows, text above numbers is no proof of units, and single quotes may be text.
     ("n,v,w\n-,mm,kg\na,1,2\nb,3,4\n", None, "--delimiter , --skip-lines 2 --columns n,v,w"),
     (
@@ -116,7 +140,10 @@ READINGS = [
         None,
         "--delimiter ; --quote ' --skip-lines 1",
     ),
+    ("Report\n\nname\nDoe, J\nRoe, K\nPoe, E\nLow, M\n", None, "--delimiter , --skip-lines 3"),
+    ("tags\nx\ny\na|b|c\na|b\na|a\n", None, "--delimiter | --skip-lines 4"),
     ("# Add one comment :-)\n1;3#5;7\n6;7", None, "--delimiter ; --skip-lines 1"),
+    ('a,b\n"x,\ny;",1\n"z z,\nu,\nv;",2\n', None, "--delimiter , --quote none"),
 ]
 
 
@@ -152,6 +179,46 @@ def test_cells_with_line_ends_and_delimiters_fit_usual_quotes_better_than_others
     assert (found.reading.quote, found.reading.escape) == ('"', None)
 
 
+def test_rows_that_end_with_a_delimiter_are_no_comments() -> None:
+    text = "# x y z\ncolor|text|n\n" + "".join(f'#ff{n}|"5"" y"|{n}|\n' for n in range(9))
+    found = sniff(text.encode(), name="x.csv", whole=True)
+    readings = [found.reading] if found.doubt is None else found.doubt.readings
+    assert not any(reading and reading.comment for reading in readings)
+
+
+def test_second_reading_of_codes_above_codes_has_a_header_and_the_same_quotes() -> None:
+    text = "'zone1','a, x'\n'A1','b, x'\n'B2','c, x'\n"
+    doubt = sniff(text.encode(), name="x.csv", whole=True).doubt
+    assert doubt is not None
+    assert [(each.quote, each.header) for each in doubt.readings] == [("'", False), ("'", True)]
+
+
+@pytest.mark.parametrize("size", [100, 2_000, 9_000])
+def test_comments_between_rows_are_left_out_only_if_all_lines_were_seen(size: int) -> None:
+    """A row that begins with the mark may come after the rows that are compared."""
+    rows = "".join(f"{n},pad\n" for n in range(size))
+    for end, whole in (("", True), ("", False), (f"#{size},lost\n", True)):
+        text = f"# made by tool\nid,a\n1,x\n# part 2\n{rows}{end}"
+        found = sniff(text.encode(), name="x.csv", whole=whole)
+        assert found.reading is not None
+        if whole and not end:
+            assert found.reading.comment == "#"
+            assert found.doubt is None
+        else:
+            assert found.doubt is not None or found.reading.comment is None
+            assert found.doubt is None or not found.doubt.has_best
+            shown = [] if found.doubt is None else found.doubt.readings
+            assert not shown or shown[0].comment == "#"
+
+
+def test_second_reading_has_no_quotes_in_its_names() -> None:
+    text = '"a"|"n"\n"x"|-0.6|\n"y"|-0.1|\n"z"|-0.9|\n'
+    doubt = sniff(text.encode(), name="x.csv", whole=True).doubt
+    assert doubt is not None
+    assert [reading.width for reading in doubt.readings] == [3, 2]
+    assert all(reading.quote == '"' for reading in doubt.readings)
+
+
 def test_first_row_below_a_shorter_header_is_not_shown_as_names() -> None:
     doubt = sniff(b"x,y\n1,secret,2\n2,3,4\n3,5,6\n", name="x.csv", whole=True).doubt
     assert doubt is not None
@@ -161,7 +228,7 @@ def test_first_row_below_a_shorter_header_is_not_shown_as_names() -> None:
 
 @pytest.mark.parametrize("text", [text for text, clear, _ in READINGS if clear is False])
 def test_best_reading_has_the_keys_of_the_first_row(text: str) -> None:
-    key = text.splitlines()[0].partition(",")[0]
+    key = text.splitlines()[0].partition(",")[0].strip('"')
     if "," in text:
         doubt = sniff(text.encode(), name="x", whole=True, wanted=[key]).doubt
         assert doubt is None or key in (doubt.readings[0].names or ())
@@ -186,6 +253,15 @@ def test_known_marks_of_the_dialect_are_used() -> None:
     # As a delimiter the quote does not come into question.
     semicolon = Dialect(quote=";")
     assert sniff(b";id;|;b;\n1|2\n", name="", whole=True, dialect=semicolon).delimiter == "|"
+
+
+@pytest.mark.parametrize("row", ["{0};b", "{0};b;", "a,b", "{0};b,c;", "a, b;"])
+def test_known_number_of_columns_decides(row: str) -> None:
+    """Delimiters at the end of rows do not count."""
+    start = "".join(row.format(n) + "\n" for n in range(5)).encode()
+    count = 1 if row == "a, b;" else 2
+    found = sniff(start, name="-", whole=True, header=False, count=count)
+    assert found.delimiter == ("," if row == "a,b" else ";")
 
 
 def test_ragged_file_keeps_its_delimiter() -> None:
@@ -307,16 +383,28 @@ def test_reason_contains_no_row_data() -> None:
     assert found.sure == 1.0
 
 
-def test_readings_of_a_file_of_marks_take_bounded_work(monkeypatch):
-    """Of each dialect that is tried, only the first rows are split, and only once."""
-    parsed = []
+@pytest.fixture
+def parsed(monkeypatch) -> list[int]:
+    """Sizes of the blocks that are split."""
+    sizes: list[int] = []
     parse = RowParser.parse
 
     def count(self, block):
-        parsed.append(len(block.data))
+        sizes.append(len(block.data))
         return parse(self, block)
 
     monkeypatch.setattr(RowParser, "parse", count)
+    return sizes
+
+
+def test_quoted_text_with_line_ends_is_split_by_each_delimiter_only(parsed):
+    rows = "".join(f'{n},"it\'s one,\n\ntwo, # three",{n}\n' for n in range(300))
+    assert guess(f"id,note,n\n{rows}") == ("csv", ",")
+    assert len(parsed) == 4
+
+
+def test_readings_of_a_file_of_marks_take_bounded_work(parsed):
+    """Of each dialect that is tried, only the first rows are split, and only once."""
     data = b"# a\n" + b"'a','b\\\"','c';'d'|\"x\"\ty: z\n" * 3000
     sniff(data, name="x", whole=False)
     # 192 dialects: 4 quotings, 6 comment marks and 8 delimiters.

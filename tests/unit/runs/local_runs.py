@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ddbload.context import ChunkProgress, Context
-from ddbload.runs.run_import import RunResult, run_import
+from ddbload.runs.run_import import EndedImport, run_import
 from tests.unit.steps.world import RUN, World
 
 
@@ -32,6 +32,6 @@ class Settings:
         return self.contexts[-1]
 
 
-def conduct(world: World, seconds: float = 60.0, **how: Any) -> RunResult:
+def conduct(world: World, seconds: float = 60.0, **how: Any) -> EndedImport:
     settings: Any = Settings(world, seconds)
     return run_import(world.payload, settings, run=RUN, **how)

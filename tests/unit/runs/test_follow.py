@@ -12,6 +12,7 @@ from ddbload.aws.retry import RetryPolicy
 from ddbload.contracts.states import PreflightTask
 from ddbload.errors import RunNotFound
 from ddbload.runs.deployed import follow
+from ddbload.runs.follow_progress import RequestPace
 from ddbload.runs.progress import RunProgress
 from ddbload.steps.executions import Executions
 from ddbload.steps.preflight import preflight
@@ -66,9 +67,8 @@ class Watched:
             self.executions,
             self.arn,
             self.world.ledger,
-            watch=self.seen.append,
-            sleep=sleep or self.sleep,
-            clock=self.world.clock,
+            RequestPace(self.world.clock, sleep or self.sleep),
+            self.seen.append,
         )
 
 

@@ -9,7 +9,7 @@ from ddbload.contracts.results import Failure, Segment
 from ddbload.contracts.row_counts import RowCounts, WriteStats
 from ddbload.contracts.run_record import Cursor
 from ddbload.runs.follow_progress import ProgressReader, RequestPace
-from ddbload.runs.progress import DONE_PERCENT, FAILED_CHUNK, WAITING, RunProgress
+from ddbload.runs.progress import DONE_CHUNK, FAILED_CHUNK, RUNNING_CHUNK, WAITING, RunProgress
 from tests.unit.runs.hand_written import HandWritten
 from tests.unit.steps.world import World
 
@@ -54,7 +54,7 @@ def test_current_work_of_live_workers_counts_and_of_dead_ones_does_not(world, re
     living.works_on(first, read=10)
     now = look(reader)
     assert now.totals.rows.written == 17
-    assert now.chunks[first.chunk] == 20
+    assert now.chunks[first.chunk] == RUNNING_CHUNK
     assert now.chunks[world.manifest[2].chunk] == WAITING
 
 
@@ -93,10 +93,10 @@ def test_states_of_chunks(world, reader):
     other.works_on(left, read=10)
     states = look(reader).chunks
     assert [states[each.chunk] for each in (done, failed, begun, left)] == [
-        DONE_PERCENT,
+        DONE_CHUNK,
         FAILED_CHUNK,
-        50,
-        20,
+        RUNNING_CHUNK,
+        RUNNING_CHUNK,
     ]
     assert (states.done, states.failed, states.running) == (1, 1, 2)
     assert states.waiting == len(world.manifest) - 4

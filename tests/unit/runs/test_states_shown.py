@@ -10,13 +10,13 @@ from typing import Any
 import pytest
 
 from ddbload.cli.commands import run as command
-from ddbload.cli.run_location import Deployed, RunLocation
 from ddbload.contracts.results import Failure, Heartbeat
 from ddbload.contracts.row_counts import RowCounts
 from ddbload.contracts.states import ImportTask, PreflightTask, ReportTask
 from ddbload.errors import DdbloadError
 from ddbload.runs.deployed import Stack, attempt_report
 from ddbload.runs.run_control import cancel_run
+from ddbload.runs.run_location import Deployed, RunLocation
 from ddbload.steps.executions import Executions
 from ddbload.steps.import_chunk import import_chunk
 from ddbload.steps.preflight import preflight

@@ -185,6 +185,7 @@ REFUSED = [
     ('["a",\n{"id": "1"}]', "UnsupportedFormat", "write it as objects, or as CSV"),
     (lines([PLAIN, PLAIN]), "InvalidJson", "the array has ended, and more follows"),
     (lines([PAGE, PAGE]) + "1", "InvalidJson", "more follows it"),
+    (lines([PAGE, {"id": "3"}]), "InvalidJson", "this object has no array of rows"),
     ("[" + lines(PLAIN), "InvalidJson", "a comma or ]"),
     (json.dumps(PLAIN)[:-1], "InvalidJson", "not closed"),
     (json.dumps(PLAIN, indent=1)[:-9], "InvalidJson", "not closed"),
@@ -280,7 +281,6 @@ def test_layout_may_be_given(tmp_path: Path) -> None:
         (lines([{"id": "1", "Items": PLAIN, "Count": 2}, {"id": "2"}]), 2, 0),
         (lines([{"Items": ["a", "b"]}]), 1, 0),
         (lines([{"Items": "a", "Count": 1}]), 1, 0),
-        (lines([{"Items": PLAIN, "Count": 2}, {"id": "2"}]), 2, 0),
         (lines([{"Item": PLAIN[0], "id": "1"}]), 1, 0),
         (lines([{"id": "1", "a": ["b" * 300_000]}, {"id": "2"}]), 2, 0),
         (lines([{"Items": [{"a": "b" * 300_000}], "id": "1"}, {"id": "2"}]), 2, 0),
@@ -324,12 +324,19 @@ def test_kept_error_has_no_row_that_was_taken_for_names(tmp_path: Path, header: 
     kept = Failure.of(found.error).to_json()
     words = [each["options"] for each in kept["options"]]
     assert words == [
-        [each.replace("row,h1,h2", "NAMES") for each in option["options"]]
+        ["NAMES" if each in ("row,h1,h2", "h1,h2,c3") else each for each in option["options"]]
         for option in found.error.options
     ]
     assert not any(
         word in str(kept) for word in ("alice", "bob", "dan", "names of people", "h1,h2")
     )
+
+
+def test_no_reading_of_a_dump_is_the_best(tmp_path: Path) -> None:
+    for text in ("1\t\\N\t5\n2\tb\t6\n3\tc\t7\n", "1\ta\t5\n2\tb\t6\n3\tc\t7\n"):
+        found = converted(tmp_path, text)
+        assert isinstance(found.error, errors.DdbloadError)
+        assert any(each["best"] for each in found.error.options) == ("\\N" not in text)
 
 
 def test_first_row_like_data_is_warned_of() -> None:

@@ -91,14 +91,22 @@ def test_reject_of_other_order_names_columns_of_its_row():
     assert (second["column"], second["cause"]) == ("a", "bad_encoding")
 
 
+def test_header_with_a_byte_order_mark_repeats_the_columns_in_any_order():
+    joined = b"\xef\xbb\xbfa,id\nx,1\n\xef\xbb\xbfa,id\n\xef\xbb\xbfy,2\n"
+    world = ManyObjects(files={"1.csv": b"id,a\n0,x\n", "2.csv": joined})
+    world.run()
+    assert [each["cause"] for each in world.rejects()] == ["repeats_header"]
+    assert [each["a"] for each in loaded(world)[0]] == ["x", "x", "\ufeffy"]
+
+
 @pytest.mark.parametrize(
     ("second", "words"),
     [
         (b"a,b\nx,y\n", "no column 'id', which the table's key is made from"),
-        (b"id,a,c\n", r"has not, 'c' \(column 3 of 3\)"),
-        (b"id,A,b\n", "'A' .*; 'a' is one, and names are compared exactly"),
-        (b"a,id,a\n", "column 'a' twice"),
-        (b"id,a,\n", "column 3, which has no name"),
+        (b"id,a,secret\n", "has not, column 3 of 3"),
+        (b"id,A,b\n", "column 2 of 3; 'a' is one, and names are compared exactly"),
+        (b"secret,id,a,secret\n", "column 1 twice"),
+        (b"id,a,\n", "column 3 of 3, which has no name"),
         (b"7,secret,text\n8,x,y\n", "its first row may be no header"),
     ],
 )
@@ -113,9 +121,9 @@ def test_object_that_cannot_be_matched_is_refused_by_name(second, words):
 @pytest.mark.parametrize(
     ("second", "words"),
     [
-        (b"id,b,a\n", "has 'b' as column 2, and the first object has 'a': .*--match name"),
+        (b"id,secret,a\n", "another column 2 than the first object, which has 'a': .*--match name"),
         (b"id,a\n", "ends before column 3, which is 'b' in the first"),
-        (b"id,a,b,c\n", "has a column 4, 'c', and the first object has 3"),
+        (b"id,a,b,secret\n", "has 4 columns, and the first object has 3"),
         (b"7,secret,text\n", "has 3 columns with other names"),
     ],
 )

@@ -72,7 +72,7 @@ def test_workers_auto_follows_the_documented_rule(capacity, max_wcu, workers):
     ],
 )
 def test_rows_with_requests_of_their_own_take_more_workers(options, workers):
-    context = context_with(dynamodb())
+    context = context_with(dynamodb(), import_concurrency=100, in_account=True)
     found = resolve_limits(Options.from_json(options), "books", ON_DEMAND, context)
     assert found.most_workers == workers
 
@@ -99,9 +99,13 @@ def test_account_gives_a_run_half_of_its_unreserved_concurrency():
         stub.add_response("get_account_settings", {"AccountLimit": limits})
         context = context_with(clients, in_account=True)
         assert resolve_limits(Options(), "books", described, context).most_workers == 5
-    # On a machine the account's functions do not matter.
+    # On a machine the account's functions do not matter, and a process takes 40,000 units.
     here = context_with(clients)
-    assert resolve_limits(Options(), "books", described, here).most_workers == 10
+    for units, workers in ((40_000, 1), (80_000, 2)):
+        described = {**ON_DEMAND, **warm(units)}
+        assert resolve_limits(Options(), "books", described, here).most_workers == workers
+    slower = Options(max_wcu=10.0)
+    assert resolve_limits(slower, "books", described, here).most_workers == 1
 
 
 @pytest.mark.parametrize(

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import json
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from ddbload.errors import InvalidJson, UnsupportedFormat
+from tests.unit.steps.guessed import converted
 from tests.unit.steps.world import World
 from tests.unit.steps.worlds import ManyObjects
 
@@ -132,3 +134,57 @@ def test_requests_that_are_cut_off_are_refused() -> None:
     for text in (FILES["requests"][:-1], FILES["pages"][:-2], FILES["joined"] + "}"):
         with pytest.raises(InvalidJson):
             World(text.encode(), source=SOURCE).preflight()
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        [page([item(1)]), item(2)],
+        [page([]), item(2)],
+        [*[page([])] * 2000, item(2)],
+        [page([]), {"id": {"S": "2"}, "Items": []}],
+        [page([item(1)]), page([]), {"Item": item(2)}],
+        [page([item(1)]), {"Items": item(2)}],
+        [page([item(1)]), {"id": {"S": "2"}, "Items": []}],
+        [page([item(1)]), {"books": [put(2)]}],
+        [page([item(1)]), {"B": [put(2)]}],
+        [{"books": [put(1)]}, put(2)],
+        [{"books": [put(1)]}, {"books": [{"Foo": 1}]}],
+    ],
+)
+def test_objects_without_rows_after_others_are_refused_with_their_byte(lines: list[Any]) -> None:
+    texts = [json.dumps(each) for each in lines]
+    with pytest.raises(InvalidJson, match=r"^byte \d+: ") as raised:
+        World("\n".join(texts).encode(), source=SOURCE).preflight()
+    begin = len("\n".join(texts[:-1])) + 1
+    byte = int(str(raised.value).split(":")[0].removeprefix("byte "))
+    assert begin <= byte < begin + len(texts[-1])
+
+
+@pytest.mark.parametrize("indent", [None, 1])
+@pytest.mark.parametrize("end", [-1, -2, -3, -40])
+def test_requests_are_no_lines_where_they_are_cut_off(indent: int | None, end: int) -> None:
+    for value in ({"books": PUTS}, {"RequestItems": {"books": PUTS}}):
+        pretty = json.dumps(value).replace("[", "[\n", 1).replace("}}}, ", "}}},\n")
+        text = (json.dumps(value) if indent is None else pretty)[:end]
+        with pytest.raises(InvalidJson, match=r"not closed|cut off"):
+            World(text.encode(), source=SOURCE).preflight()
+
+
+def test_models_are_converted_whole_or_refused(tmp_path: Path) -> None:
+    rows_first = {"TableData": ITEMS, **table_model("books", ITEMS)}
+    for indent in (None, 1):
+        for size in (1, 400):
+            text = json.dumps(model({**rows_first, "TableData": ITEMS * size}), indent=indent)
+            for options in ({}, {"from_table": "books"}):
+                found = converted(tmp_path, text, **options)
+                assert "TableData before its TableName" in str(found.error)
+                world = World(text.encode(), source={**SOURCE, **options})
+                with pytest.raises(InvalidJson, match="TableData before its TableName"):
+                    world.preflight()
+    text = json.dumps(model(table_model("A", []), table_model("B", ITEMS)))
+    found = converted(tmp_path, text)
+    assert "rows of other tables than 'A': 'B' (12)" in str(found.error)
+    assert len(converted(tmp_path, text, from_table="B").items) == 12
+    with pytest.raises(UnsupportedFormat, match=r"than 'A': 'B' \(12\)"):
+        World(text.encode(), source={**SOURCE, "from_table": "A"}).preflight()

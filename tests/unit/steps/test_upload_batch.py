@@ -5,8 +5,10 @@ from __future__ import annotations
 import json
 from typing import Any
 
+import pytest
+
 from ddbload.aws.retry import RetryPolicy
-from ddbload.errors import ServiceUnavailable
+from ddbload.errors import InvalidPayload, ServiceUnavailable
 from ddbload.steps.executions import Executions
 from ddbload.steps.uploads import handle_batch
 from tests.fakes.stepfunctions import FakeStepFunctions, client_error
@@ -57,3 +59,11 @@ def test_throttled_start_goes_back_to_the_queue_within_seconds():
         assert batch.handle(lambda _, to=executions: to.start("run", {})) == ["m0"]
         assert batch.failures == {"m0": ServiceUnavailable.__name__}
         assert sum(slept) < 7
+
+
+def test_event_of_s3_itself_is_refused_by_name():
+    batch = Batch(0)
+    for records in ([{"eventSource": "aws:s3"}], ["m0"], {"messageId": "m0"}):
+        batch.event = {"Records": records}
+        with pytest.raises(InvalidPayload, match="not a batch of messages, as SQS sends them"):
+            batch.handle(lambda _: None)

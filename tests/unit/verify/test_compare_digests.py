@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from ddbload.verify import compare_digests
-from ddbload.verify.compare_digests import (
+from ddbload.verification import compare_digests
+from ddbload.verification.compare_digests import (
     DIFFERENT_MARK,
     EXTRA_MARK,
     MISSING_MARK,

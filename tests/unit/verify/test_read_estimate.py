@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from ddbload.verify.verify import VerifySettings, estimate_reads
+from ddbload.verification.verify import VerifySettings, estimate_reads
 
 MIB = 1024 * 1024
 ON_DEMAND = {"BillingModeSummary": {"BillingMode": "PAY_PER_REQUEST"}}

@@ -19,7 +19,7 @@ from ddbload.aws.failures import ChecksumMismatch
 from ddbload.aws.retry import RetryPolicy
 from ddbload.dynamodb.item_equality import ItemDigests
 from ddbload.errors import ServiceUnavailable
-from ddbload.verify.table_reader import BATCH_KEYS, RawReads, TableReader
+from ddbload.verification.table_reader import BATCH_KEYS, RawReads, TableReader
 
 PAGE = 7
 """Items of a page at most, as if they were large."""

@@ -28,5 +28,6 @@ def canned(canned_once) -> tuple[Any, Canned]:
 def no_rate(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let requests wait for nothing but the back-off: a clock that stands still ends no wait."""
     name = "ddbload.write.pacing.pacing"
-    monkeypatch.setattr(f"{name}.FREE_UNITS", math.inf)
+    monkeypatch.setattr(f"{name}.AdaptiveRate.request_units", lambda *_given: math.inf)
+    monkeypatch.setattr(f"{name}.AdaptiveRate.ready_at", lambda _self, now: now)
     monkeypatch.setattr(f"{name}.AdaptiveRate.answered", lambda *_given: None)

@@ -13,6 +13,7 @@ from ddbload.write.pacing.pacing import (
     FREE_UNITS,
     MIN_UNITS_PER_SECOND,
     AdaptiveRate,
+    Pacing,
     due_share,
 )
 
@@ -94,3 +95,12 @@ def test_rate_stays_within_its_bounds_whatever_is_returned(seed):
         assert after >= MIN_UNITS_PER_SECOND
         assert after <= max(before * 1.5, FIRST_RATE) + 25 * units
         assert not math.isnan(after)
+
+
+def test_rate_begins_with_the_capacity_of_the_table():
+    for capacity, first in ((None, 500.0), (5.0, 5.0), (1000.0, 500.0), (40_000.0, 10_000.0)):
+        assert Pacing(random.Random(1), capacity=capacity).limit == first
+    assert Pacing(random.Random(1), capacity=5.0).request_units(1) == math.inf
+    small = Pacing(random.Random(1), capacity=5.0)
+    small.send(25, 25, 0.0)
+    assert small.ready_at(0.0) > 3.0

@@ -26,7 +26,7 @@ def driver(request) -> Iterator[Driver]:
 def no_backoff(monkeypatch, no_rate) -> None:
     """Skip back-off: these tests do not depend on waits."""
     monkeypatch.setattr("ddbload.write.scheduler.unsettled_rows.full_jitter", lambda *_: 0.0)
-    monkeypatch.setattr("ddbload.write.pacing.pacing.full_jitter", lambda *_: 0.0)
+    monkeypatch.setattr("ddbload.aws.backoff.full_jitter", lambda *_, **__: 0.0)
 
 
 def always(answer: Answer):

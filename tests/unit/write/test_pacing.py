@@ -38,14 +38,13 @@ def test_backoff_rises_once_for_requests_in_flight_together():
     assert wait(backoff, 1.0) == 2
 
 
-def test_backoff_falls_with_each_request_that_passes():
+def test_backoff_falls_two_levels_with_each_request_that_passes():
     backoff = make_backoff()
     for now in range(5):
         backoff.failed(now, now)
-    for _ in range(3):
-        backoff.passed(0.0)
+    backoff.passed(0.0)
     backoff.failed(100.0, 100.0)
-    assert wait(backoff, 100.0) == 2**3
+    assert wait(backoff, 100.0) == 2**4
 
 
 def test_a_refusal_is_an_answer_that_ends_the_backoff():
@@ -54,7 +53,7 @@ def test_a_refusal_is_an_answer_that_ends_the_backoff():
     for _ in range(200):
         for answered in (pacing.unsure, pacing.refused, pacing.refused):
             now = max(now, pacing.ready_at(now))
-            answered(pacing.send(1, now), now)
+            answered(pacing.send(1, 1, now), now)
     assert now < 200 * 2 * BASE_SECONDS
 
 

@@ -64,4 +64,4 @@ THROTTLED = Throttled("ThrottlingException")
 
 def test_waits_double_with_each_throttled_request():
     waits = [longest_wait([THROTTLED] * times) for times in (1, 2, 3, 4)]
-    assert [round(wait, 1) for wait in waits] == [0.1, 0.2, 0.4, 0.8]
+    assert [round(wait, 2) for wait in waits] == [0.02, 0.05, 0.1, 0.2]

@@ -10,7 +10,7 @@ from typing import Any
 
 from ddbload.contracts.run_record import RunRecord
 from ddbload.items.type_inference import DATE_FORMATS, TypeGuess
-from ddbload.plan.key_counts import HeavyHitters, KeyCounter
+from ddbload.planning.key_counts import HeavyHitters, KeyCounter
 from ddbload.reading.measure import ItemSizes, Measure, TableIndex
 from ddbload.reading.parts import PartOutput
 from ddbload.reading.row_batches import RowBatch

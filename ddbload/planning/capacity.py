@@ -18,8 +18,8 @@ from ddbload.context import Context
 from ddbload.contracts.run_record import KeyAttribute, Table
 from ddbload.dynamodb.limits import MAX_KEY_BYTES, PARTITION_WRITE_UNITS
 from ddbload.errors import TableNotFound
-from ddbload.plan.key_counts import HeavyHitters
-from ddbload.plan.survey import Survey
+from ddbload.planning.key_counts import HeavyHitters
+from ddbload.planning.survey import Survey
 from ddbload.reading.measure import TableIndex
 
 CPU_SECONDS = 5

@@ -17,10 +17,10 @@ from ddbload.contracts.results import Failure
 from ddbload.contracts.run_record import Cursor, RunRecord
 from ddbload.errors import DdbloadError, Interrupted, NothingWritten, TooManyRejects, unexpected
 from ddbload.ledger.ledger import Ledger, temporary_ledger
-from ddbload.plan.advice import PlanWarning
-from ddbload.plan.capacity import read_table
-from ddbload.plan.plan import Plan
-from ddbload.plan.survey import Survey, SurveyJob
+from ddbload.planning.advice import PlanWarning
+from ddbload.planning.capacity import read_table
+from ddbload.planning.plan import Plan
+from ddbload.planning.survey import Survey, SurveyJob
 from ddbload.reading.parts import PartOutput, read_parts
 from ddbload.reading.row_batches import RowBatch, first_rows, iter_row_batches
 from ddbload.reading.row_blocks import RunReader, expected_bytes, rare_gc

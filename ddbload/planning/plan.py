@@ -13,10 +13,10 @@ from ddbload.contracts.results import Failure
 from ddbload.contracts.row_counts import ALL_FILTERED, NO_ROWS
 from ddbload.contracts.run_record import RunRecord
 from ddbload.contracts.source import AUTO, UNCOMPRESSED
-from ddbload.plan import price
-from ddbload.plan.advice import PlanWarning, list_warnings
-from ddbload.plan.capacity import Limit, TableFacts, json_seconds, rank_limits
-from ddbload.plan.survey import Survey
+from ddbload.planning import price
+from ddbload.planning.advice import PlanWarning, list_warnings
+from ddbload.planning.capacity import Limit, TableFacts, json_seconds, rank_limits
+from ddbload.planning.survey import Survey
 from ddbload.reading.row_blocks import expected_bytes
 from ddbload.steps.prepare import DetectedFormat
 
@@ -152,7 +152,6 @@ class Plan:
             "warnings": [asdict(each) for each in warnings],
             "alternatives": ways,
             "command": None,
-            "create_table": None,
             "error": None if error is None else error.shown(),
         }
 

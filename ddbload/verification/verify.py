@@ -37,7 +37,7 @@ from ddbload.ledger.ledger import Ledger
 from ddbload.reading.parts import ReadCounts
 from ddbload.reading.row_blocks import expected_bytes, rare_gc
 from ddbload.steps.prepare import prepare_run
-from ddbload.verify.compare_digests import (
+from ddbload.verification.compare_digests import (
     DIFFERENT_MARK,
     MISSING_MARK,
     DigestSpool,
@@ -51,7 +51,7 @@ from ddbload.verify.compare_digests import (
     read_digests,
     temporary_files_errors,
 )
-from ddbload.verify.table_reader import (
+from ddbload.verification.table_reader import (
     BATCH_KEYS,
     READ_UNIT_BYTES,
     RawReads,
@@ -113,6 +113,13 @@ class ReadEstimate:
     def item_bytes(self) -> float:
         """Size of an average item; that of one read unit if unknown."""
         return self.table_bytes / self.table_items if self.table_items else float(READ_UNIT_BYTES)
+
+    def most_units(self, dollars: float, times: float = 1.0) -> float | None:
+        """Return the units at which a comparison stops; None if they are not billed.
+
+        `dollars`: price that is agreed to; `times`: of the estimated units, if these are more.
+        """
+        return max(self.units * times, self.units_for(dollars)) if self.is_billed else None
 
     def text(self, table: str, *, consistent: bool) -> str:
         """Describe reads, price and duration of the comparison in one line."""
@@ -232,7 +239,6 @@ class Verification:
         *,
         most_units: float | None = None,
         watch: Watch = lambda _done, _size: None,
-        watch_table: Callable[[int], None] = lambda _items: None,
         processes: int = 1,
         make_context: Callable[[], Context] | None = None,
     ) -> None:
@@ -243,7 +249,6 @@ class Verification:
             sink: Receiver of differing items; None to discard them.
             most_units: Read units at which to stop: the user agreed to the price of fewer.
             watch: Called while the source is read.
-            watch_table: Called with the number of items while the table is read.
             processes: Processes that read the source.
             make_context: Function that makes the context in another process.
 
@@ -282,7 +287,6 @@ class Verification:
             def add(items: list[dict[str, Any]]) -> None:
                 table.add(digests.digest_all(items))
                 verdict.table_items += len(items)
-                watch_table(verdict.table_items)
                 if most_units is not None and reader.usage.units > most_units:
                     raise MaxCostReached(
                         f"table {self.table.name} is larger than AWS last counted: instead of"

@@ -16,9 +16,9 @@ from ddbload.contracts.run_record import (
     amount_text,
 )
 from ddbload.errors import InvalidUsage
-from ddbload.plan.capacity import Limit, TableFacts
-from ddbload.plan.survey import Survey
-from ddbload.plan.warm_up import plan_warm_up
+from ddbload.planning.capacity import Limit, TableFacts
+from ddbload.planning.survey import Survey
+from ddbload.planning.warm_up import plan_warm_up
 
 LONG_SECONDS = 300.0
 """Duration of an import, in seconds, above which a plan suggests more capacity."""

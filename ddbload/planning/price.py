@@ -15,7 +15,7 @@ from ddbload.contracts import upload_rule
 from ddbload.contracts.options import EDGES
 from ddbload.contracts.payload import Payload
 from ddbload.contracts.run_record import S3_READ, RunRecord, WritePrice
-from ddbload.plan.capacity import TableFacts
+from ddbload.planning.capacity import TableFacts
 from ddbload.reading.open_sources import HEAD_BYTES
 from ddbload.source.s3_object import RANGE_BYTES
 from ddbload.steps.chunker import FIRST_WINDOW_BYTES

@@ -1,0 +1,5 @@
+from ddbload import errors as errors
+from ddbload.api import RunResult, load, plan, rejects, resume, start, status, verify
+
+__all__ = ["RunResult", "load", "plan", "rejects", "resume", "start", "status", "verify"]
+__version__: str
