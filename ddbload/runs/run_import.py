@@ -436,25 +436,13 @@ class LocalProgress:
 
     def progress(self, now: ChunkProgress) -> None:
         """Replace the progress of a running task."""
-<<<<<<< HEAD
         states, (chunks, totals) = self._meter.chunks, now
-        if states[chunks[0]] == DONE_PERCENT:
+        if states[chunks[0]] == DONE_CHUNK:
             # The report arrived after the end of its task.
             return
         self._running[chunks[0]] = totals
         for chunk in chunks:
-            # As if all of them were as far.
-            begin = self._positions.get(chunk, states.chunk(chunk).start)
-            byte = begin + totals.bytes // len(chunks)
-            states.set_position(chunk, min(byte, states.chunk(chunk).end - 1))
-=======
-        states, (chunk, totals) = self._meter.chunks, now
-        if states[chunk] == DONE_CHUNK:
-            # The report arrived after the end of its task.
-            return
-        self._running[chunk] = totals
-        states.set_state(chunk, RUNNING_CHUNK)
->>>>>>> main
+            states.set_state(chunk, RUNNING_CHUNK)
         self.show()
 
     def finished(self, chunks: Sequence[Chunk]) -> None:
