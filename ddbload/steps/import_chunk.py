@@ -320,12 +320,11 @@ class _GroupImport:
         """Run a driver: it gets rows from the feeder, and asks the scheduler which to send when."""
         context, feeder = self.context, self._feeder
         options = self._record.payload.options
-        piece_bytes = FEED_READ_BYTES // (1 if len(self._places) == 1 else 2)
         with ExitStack() as opened, rare_gc():
             for place in self._places:
                 blocks = read_chunk(
                     *(self.reader, place.chunk, place.start, self.ledger, context),
-                    *(piece_bytes, place.trail),
+                    *(FEED_READ_BYTES, place.trail),
                 )
                 place.blocks = opened.enter_context(closing(blocks))
             feeder.attach(self._scheduler)

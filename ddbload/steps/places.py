@@ -6,7 +6,7 @@ from array import array
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Hashable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from ddbload.contracts.chunks import Chunk, ObjectSlice
 from ddbload.contracts.run_record import Cursor
@@ -17,6 +17,10 @@ from ddbload.ledger.ledger import Attempt
 from ddbload.reading.row_blocks import ChunkBlock, RunReader
 from ddbload.rows.blocks import Defect, RowPositions
 from ddbload.source.decoding.decoded_source import SeekTrail
+from ddbload.write.scheduler.single_rows import partition_key
+
+MANY_KEYS, SAMPLED_KEYS = 32, 128
+"""Partition keys among those sampled from a block, from which on its rows load all partitions."""
 
 
 @dataclass(slots=True)
@@ -75,9 +79,8 @@ class Place:
         self.filtered = 0
         """Rows left out so far."""
         self._reader = reader
-        # The last block, and its rows; those before number `row` have handles.
-        self._block: PendingBlock | None = None
-        self._encoded = EncodedRows([], [], None, 0)
+        # The last block, if not all of its rows have handles: those before number `row` have.
+        self._waiting: tuple[PendingBlock, EncodedRows] | None = None
         # Objects in the order in which they were read, with their names.
         self._slices: list[tuple[ObjectSlice, str]] = []
         self.rejected: dict[int, tuple[str, bytes]] = {}
@@ -90,7 +93,13 @@ class Place:
     @property
     def first_waiting(self) -> tuple[PendingBlock, int] | None:
         """Block of the first row without a handle, and its number in it; None without any."""
-        return None if self._block is None else (self._block, self._block.row)
+        return None if self._waiting is None else (self._waiting[0], self._waiting[0].row)
+
+    @property
+    def has_few_keys(self) -> bool:
+        """True if rows that wait have so few partition keys that they load few partitions."""
+        keys = [] if self._waiting is None else self._waiting[1].keys
+        return len({partition_key(key) for key in keys[:: len(keys) // SAMPLED_KEYS + 1]}) < MANY_KEYS
 
     @property
     def needs_record(self) -> bool:
@@ -125,8 +134,8 @@ class Place:
                 if self.key_end:
                     encoded.keys = [key + self.key_end for key in encoded.keys]
                 if positions.count:
-                    self._encoded, kept = encoded, (positions, encoder, self.filtered)
-                    self._block = PendingBlock(self.number, *kept, 0, 0, 0)
+                    kept = positions, encoder, self.filtered
+                    self._waiting = PendingBlock(self.number, *kept, 0, 0, 0), encoded
                 self.rows += positions.count
                 self.filtered += positions.filtered
             self.read_to = block.end
@@ -137,13 +146,12 @@ class Place:
 
     def take(self, most: int, first: int) -> tuple[PendingBlock, EncodedRows]:
         """Take up to `most` rows that wait, of which the first one gets the handle `first`."""
-        block, encoded = self._block, self._encoded
-        assert block is not None, "only rows that wait are taken"  # noqa: S101
+        assert self._waiting is not None, "only rows that wait are taken"  # noqa: S101
+        block, encoded = self._waiting
         row, end = block.row, min(block.row + most, len(encoded))
-        kept = block.positions, block.encoder, block.filtered
-        taken = PendingBlock(self.number, *kept, row, first, first + end - row)
+        taken = replace(block, first=first, end=first + end - row)
         if end == len(encoded):
-            self._block = None
+            self._waiting = None
         if row or end < len(encoded):
             encoded = encoded.part(row, end)
         block.row = end

@@ -34,7 +34,7 @@ READ_AHEAD_BYTES = 1024 * 1024
 READ_AHEAD_SECONDS = 0.25
 """Longest time that the rows of a full request wait for more rows to be offered with them."""
 TURN_ROWS = 50
-"""Most rows that are taken from a place before it is the next one's turn."""
+"""Rows of a block with few partition keys that are taken before it is the next place's turn."""
 MAX_REJECT_BYTES = 32 * 1024 * 1024
 """Bytes of rejects that end a segment; the next invocation continues."""
 
@@ -321,7 +321,6 @@ class RowFeeder:
         pending, turns, has_read = self.pending, self._turns, False
         pending.discard_before(scheduler.outcomes.frontier)
         until, bytes_left = self._clock() + READ_AHEAD_SECONDS, READ_AHEAD_BYTES
-        most = TURN_ROWS if len(turns) > 1 else scheduler.MAX_AHEAD
         while turns and pending.rows - self._offered < scheduler.READY_ROWS and bytes_left > 0:
             place = turns[0]
             if place.first_waiting is None:
@@ -333,11 +332,14 @@ class RowFeeder:
                     continue
                 has_read = True
                 bytes_left -= place.read_to.byte - before
+            # Without throttling, other places would only take time.
+            shares = len(turns) > 1 and scheduler.stats.throttled > 0 and place.has_few_keys
             if place.first_waiting is not None:
                 has_read = True
-                pending.add(place, most, self._offered)
+                pending.add(place, TURN_ROWS if shares else scheduler.MAX_AHEAD, self._offered)
                 scheduler.outcomes.assign(pending.rows, place.number)
-            turns.rotate(-1)
+            if shares:
+                turns.rotate(-1)
             now, waiting = self._clock(), pending.rows - self._offered
             if (now >= until and waiting >= limits.MAX_BATCH_ROWS) or now >= scheduler.deadline:
                 break
