@@ -46,8 +46,6 @@ AHEAD_ROWS = 5_000
 A larger number needs fewer records, but after a kill up to this many rows may count as written
 although their items existed before.
 """
-AHEAD_ROWS_OF_PLACES = 16_000
-"""The same for all chunks together that an invocation imports."""
 
 Range = tuple[int, int]
 """Byte range: start inclusive, end exclusive."""
@@ -399,14 +397,13 @@ class Attempt:
             rows: Number of rows from the start to `end`.
             untouched: Byte before which this invocation has sent no row of the chunk and never
                 will; None if it has sent rows.
-            places: Chunks that the invocation imports. The rows in advance are shared by them.
+            places: Chunks that the invocation reads in turn. They share the rows in advance.
 
         Raises the error of a failed write to the ledger. The rows must not be sent then.
         """
         if self.recorded_to >= self._chunk.end:
             return
-        ahead_rows = min(AHEAD_ROWS, AHEAD_ROWS_OF_PLACES // places)
-        ahead = (end - self._start) * ahead_rows // max(1, rows)
+        ahead = (end - self._start) * AHEAD_ROWS // (places * max(1, rows))
         # Rows sent since the last record lie after the bytes that were untouched at that time.
         self._record(
             self._recorded_from if untouched is None else untouched,

@@ -109,11 +109,11 @@ def import_chunk(
     except Cancelled:
         raise
     except DdbloadError as error:
-        if error.chunk is None:
-            error.chunk = chunks[0].chunk
+        failed = [each.chunk for each in chunks] if error.chunk is None else [error.chunk]
+        failures = [Failure.of(error, chunk=chunk, at=context.now()) for chunk in failed]
         with suppress(DdbloadError):
             # The error is raised even if the ledger cannot be written.
-            ledger.put_failure(Failure.of(error, chunk=error.chunk, at=context.now()))
+            each_in_threads(ledger.put_failure, failures)
         raise
 
 

@@ -99,7 +99,8 @@ class Place:
     def has_few_keys(self) -> bool:
         """True if rows that wait have so few partition keys that they load few partitions."""
         keys = [] if self._waiting is None else self._waiting[1].keys
-        return len({partition_key(key) for key in keys[:: len(keys) // SAMPLED_KEYS + 1]}) < MANY_KEYS
+        sample = keys[:: len(keys) // SAMPLED_KEYS + 1]
+        return len(set(map(partition_key, sample))) < MANY_KEYS
 
     @property
     def needs_record(self) -> bool:

@@ -33,8 +33,10 @@ READ_AHEAD_BYTES = 1024 * 1024
 """Most bytes whose rows are offered together: the scheduler spreads these over partitions."""
 READ_AHEAD_SECONDS = 0.25
 """Longest time that the rows of a full request wait for more rows to be offered with them."""
-TURN_ROWS = 50
+TURN_ROWS = 25
 """Rows of a block with few partition keys that are taken before it is the next place's turn."""
+UNTHROTTLED_ROWS = 10_000
+"""Rows after which places take no turns, unless requests were throttled: turns take CPU time."""
 MAX_REJECT_BYTES = 32 * 1024 * 1024
 """Bytes of rejects that end a segment; the next invocation continues."""
 
@@ -332,10 +334,9 @@ class RowFeeder:
                     continue
                 has_read = True
                 bytes_left -= place.read_to.byte - before
-            # Without throttling, other places would only take time.
-            shares = len(turns) > 1 and scheduler.stats.throttled > 0 and place.has_few_keys
+            may_be_throttled = scheduler.stats.throttled or pending.rows < UNTHROTTLED_ROWS
+            shares = len(turns) > 1 and may_be_throttled and place.has_few_keys
             if place.first_waiting is not None:
-                has_read = True
                 pending.add(place, TURN_ROWS if shares else scheduler.MAX_AHEAD, self._offered)
                 scheduler.outcomes.assign(pending.rows, place.number)
             if shares:
@@ -346,17 +347,18 @@ class RowFeeder:
         return has_read
 
     def _cover(self, scheduler: Scheduler) -> None:
-        """Record rows that may be sent, of all places as soon as one needs it."""
-        places = [place for place in self._places if place.attempt is not None]
-        if not any(place.needs_record for place in places):
+        """Record rows that may be sent, of all places that are read as soon as one needs it."""
+        places = {place for place in self._places if place.needs_record}
+        if not places:
             return
+        places |= {place for place in self._turns if place.rows}
         unsettled = self.unsettled(scheduler.outcomes.frontier)
 
         def cover(place: Place) -> None:
             has_written = scheduler.outcomes.counts_of(place.number).written > 0
             place.cover(None if has_written else unsettled[place.number], len(places))
 
-        each_in_threads(cover, places)
+        each_in_threads(cover, [*places])
 
     def _offer_rows(self, scheduler: Scheduler, requests: PendingRequests, count: int) -> None:
         first = scheduler.reserve_handles(count)

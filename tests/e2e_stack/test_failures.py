@@ -127,7 +127,7 @@ def test_killed_function_is_retried(stack):
 
 def test_overwritten_source_fails_run(stack, console):
     """In a bucket that keeps no versions there is nothing left to read on in."""
-    changed = load(stack, plain(150), run="changed", chunk_bytes=700, workers=1, max_wcu=20)
+    changed = load(stack, plain(150), run="changed", chunk_bytes=150, workers=1, max_wcu=20)
     changed.run.reaches("chunks/")
     key = changed.run.json("run.json")["payload"]["source"]["key"]
     stack.put(plain(150, first=150), key)
@@ -144,7 +144,7 @@ def test_overwritten_source_fails_run(stack, console):
 
 def test_stopped_execution_is_reported_and_resumed(stack, console):
     """Nobody reports then: the ledger still knows, and `resume` completes it."""
-    stopped = load(stack, plain(80), run="stopped", chunk_bytes=500, workers=1, max_wcu=20)
+    stopped = load(stack, plain(80), run="stopped", chunk_bytes=70, workers=1, max_wcu=20)
     stopped.run.reaches("chunks/")
     stack.cloud.stepfunctions.stop_execution(executionArn=stopped.run.arn)
     assert stopped.run.ended.status == "ABORTED"

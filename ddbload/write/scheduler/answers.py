@@ -237,15 +237,14 @@ class OutcomeTracker:
         stop = outcomes.find(0, start)
         if stop < 0:
             stop = len(outcomes)
-        shares = self._shares
         while start < stop:
-            end, place = shares[0] if shares else (self._base + stop, 0)
+            end, place = self._shares[0] if self._shares else (self._base + stop, 0)
             last = min(stop, end - self._base)
             tally = self._tallies[place]
             for outcome in RowOutcome:
                 tally[outcome] += outcomes.count(outcome, start, last)
-            if shares and self._base + last == end:
-                shares.popleft()
+            if self._shares and self._base + last == end:
+                self._shares.popleft()
             start = last
         self._start = stop
         if stop >= _KEPT:
