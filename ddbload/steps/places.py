@@ -17,7 +17,6 @@ from ddbload.ledger.ledger import Attempt
 from ddbload.reading.row_blocks import ChunkBlock, RunReader
 from ddbload.rows.blocks import Defect, RowPositions
 from ddbload.source.decoding.decoded_source import SeekTrail
-from ddbload.write.scheduler.single_rows import partition_key
 
 MANY_KEYS, SAMPLED_KEYS = 32, 128
 """Partition keys among those sampled from a block, from which on its rows load all partitions."""
@@ -100,7 +99,8 @@ class Place:
         """True if rows that wait have so few partition keys that they load few partitions."""
         keys = [] if self._waiting is None else self._waiting[1].keys
         sample = keys[:: len(keys) // SAMPLED_KEYS + 1]
-        return len(set(map(partition_key, sample))) < MANY_KEYS
+        # The key of a row that must be built by itself may be empty.
+        return len({key[:1] for key in sample}) < MANY_KEYS
 
     @property
     def needs_record(self) -> bool:

@@ -110,6 +110,15 @@ def test_error_of_one_chunk_stops_no_other_of_its_group():
     assert proven >= {each.chunk for each in group} - {1, 2}
 
 
+def test_rows_that_cannot_be_encoded_are_rejected_in_turn():
+    data = b"id,a\n" + b"".join(b"r%d,x\nq%d,x,y\n" % (n, n) for n in range(60))
+    world = World(data, options={"chunk_bytes": 100, "workers": 1})
+    group_of(world)
+    world.import_all()
+    report = world.report()
+    assert (report.rows.read, report.rows.written, report.rows.rejected) == (120, 60, 60)
+
+
 def test_last_row_of_the_source_wins_in_mode_last_wins():
     """Rows of later chunks are sent before others of earlier ones."""
     rng = random.Random(1)
