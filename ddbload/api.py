@@ -13,7 +13,7 @@ import json
 import textwrap
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, fields
+from dataclasses import fields
 from functools import partial
 from typing import TYPE_CHECKING, Any, Self, Unpack
 
@@ -29,14 +29,15 @@ from ddbload.items.transformed_rows import Transform
 from ddbload.ledger.ledger import temporary_ledger
 from ddbload.planning.make_plan import Sample, make_plan
 from ddbload.planning.plan import Plan
+from ddbload.records import Record
 from ddbload.runs.deployed import attempt_report
 from ddbload.runs.local_runs import LocalSettings, default_engine, default_ledger
 from ddbload.runs.progress import RunProgress
 from ddbload.runs.python_source import Location, SourceOfRows, located, place_of
 from ddbload.runs.retry_rejects import iter_rejects
+from ddbload.runs.run_control import resume_here, resume_payload, start_again, start_run
 from ddbload.runs.run_import import asked_for, new_run_id, run_import
 from ddbload.runs.run_location import Deployed, find_deployed, find_run
-from ddbload.runs.start_run import resume_here, resume_payload, start_again, start_run
 from ddbload.steps.report import finished_report
 from ddbload.verification.verify import Verdict, Verification, VerifySettings
 
@@ -45,8 +46,7 @@ if TYPE_CHECKING:
     from ddbload.load_options import AwsConnection, LoadSettings
 
 
-@dataclass(frozen=True, slots=True)
-class RunResult:
+class RunResult(Record):
     """A run at one moment, or how it ended."""
 
     report: Report
@@ -327,6 +327,9 @@ def verify(
 def _split(settings: Mapping[str, Any]) -> tuple[AwsSettings, dict[str, Any]]:
     """Return the AWS settings, and the options of a load."""
     of_aws = {each.name for each in fields(AwsSettings)} & settings.keys()
+    for name in sorted(of_aws):
+        if not isinstance(settings[name], str | bool | None):
+            raise InvalidUsage(f"{name} is text, not {type(settings[name]).__name__}")
     aws = AwsSettings(**{name: settings[name] for name in of_aws})
     return aws, {name: value for name, value in settings.items() if name not in of_aws}
 
@@ -390,4 +393,5 @@ def _identity(transform: Transform | None, transform_id: str | None) -> str | No
             "the transform has no source of its own that Python can read: give transform_id, a"
             " text that changes when the function does"
         )
-    return hashlib.sha256(f"{text}\n{transform_id or ''}".encode()).hexdigest()
+    identity = f"{text}\n{transform_id or ''}".encode(errors="surrogatepass")
+    return hashlib.sha256(identity).hexdigest()

@@ -10,7 +10,7 @@ import random
 import secrets
 import time
 from collections.abc import Callable, Generator, Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Self
 
@@ -18,13 +18,14 @@ from ddbload.aws.retry import RetryPolicy
 from ddbload.contracts.row_counts import WorkTotals
 from ddbload.contracts.run_record import RunRecord
 from ddbload.contracts.source import Source
-from ddbload.contracts.upload_rule import SourceBucket
 from ddbload.errors import BucketNotAllowed, TableNotAllowed
 from ddbload.ledger.ledger import Ledger, ManifestCache
 from ddbload.ledger.store import FolderStore, KeyReader, ListedKey, Store
+from ddbload.records import MutableRecord, Record
 
 if TYPE_CHECKING:
     from ddbload.aws.clients import AwsSettings, Clients
+    from ddbload.contracts.upload_rule import SourceBucket
     from ddbload.run_worker import RunWorker
     from ddbload.source.decoding.decoded_source import ByteSource
     from ddbload.write.drivers import Driver
@@ -35,8 +36,7 @@ SEGMENT_READERS = 32
 """Requests in flight for the segments of a run."""
 
 
-@dataclass(frozen=True, slots=True)
-class AccessPolicy:
+class AccessPolicy(Record):
     """Buckets, tables and files that a deployment may touch. None: any that credentials allow."""
 
     sources: tuple[SourceBucket, ...] | None = None
@@ -93,8 +93,7 @@ ChunkProgress = tuple[tuple[int, ...], WorkTotals]
 """Numbers of chunks, and the totals of one invocation on them since that began."""
 
 
-@dataclass(slots=True, kw_only=True)
-class Context:
+class Context(MutableRecord):
     """Store, clients, access, clocks and limits of an invocation or a command."""
 
     store: Store

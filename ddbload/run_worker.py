@@ -46,7 +46,7 @@ from ddbload.errors import (
 )
 from ddbload.ledger.ledger import Ledger
 from ddbload.write.pacing.pacing import WcuBudget
-from ddbload.write.pacing.shared_budget import Limits, OtherWorker, SharedBudget
+from ddbload.write.pacing.shared_budget import Limits, SharedBudget
 
 TICK_SECONDS = 0.5
 """Time between two looks of the thread at what is due."""
@@ -344,7 +344,7 @@ class WorkerSession:
         """List the others, and use what they leave of the limits."""
         seen = self.ledger.workers()
         others = [each for each in seen if each.progress.worker != self.worker]
-        self._shared.listed([OtherWorker(each.progress, each.alive) for each in others])
+        self._shared.listed(others)
         self._apply()
         if self._shared.is_spent(self.budget.used):
             self._stop(self._spent_error())

@@ -35,12 +35,12 @@ class WatchedLoop(S3RequestLoop):
         self._begins[id(request)] = time.perf_counter()
         super().send(request)
 
-    def wait(self) -> tuple[list[tuple[S3Request, Any]], list[tuple[S3Request, Response]]]:
+    def wait(self) -> list[tuple[S3Request, Response]]:
         """Wait for responses."""
-        tokens, responses = super().wait()
+        responses = super().wait()
         now = time.perf_counter()
         _spans.extend(("request", self._begins.pop(id(each)), now) for each, _ in responses)
-        return tokens, responses
+        return responses
 
 
 def read_page_watched(body: bytes) -> ListPage:

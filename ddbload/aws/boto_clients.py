@@ -21,6 +21,7 @@ from urllib.parse import urlsplit
 from botocore import exceptions as aws
 from botocore.awsrequest import AWSHTTPConnectionPool, AWSHTTPSConnectionPool
 from botocore.config import Config
+from botocore.loaders import Loader
 
 from ddbload import __version__
 from ddbload.aws.failures import (
@@ -71,6 +72,35 @@ def _may_be_plain(host: str) -> bool:
     return bool(mapped.is_loopback or mapped.is_unspecified)
 
 
+class _Loader(Loader):
+    """Loader of botocore's models that looks for a model in the folder of its service alone.
+
+    To know which services exist, botocore's loader looks into the folders of all of them, which
+    takes a quarter of the time that a client takes.
+    """
+
+    def list_available_services(self, type_name: str) -> list[str]:  # noqa: ARG002 - botocore's
+        """List the folders of services, whatever models they have."""
+        folders = (path for path in self.search_paths if os.path.isdir(path))  # noqa: PTH112 - fast
+        return sorted({name for path in folders for name in os.listdir(path)})  # noqa: PTH208
+
+    def determine_latest_version(self, service_name: str, type_name: str) -> str:
+        """Find the latest version of a model. Raises botocore's `UnknownServiceError`."""
+        try:
+            return str(super().determine_latest_version(service_name, type_name))
+        except aws.DataNotFoundError:
+            raise aws.UnknownServiceError(
+                service_name=service_name, known_service_names="others"
+            ) from None
+
+
+def _load_models_by_service(session: Session) -> None:
+    usual = session.get_component("data_loader")
+    if not isinstance(usual, _Loader):
+        loader = _Loader(extra_search_paths=usual.search_paths, include_default_search_paths=False)
+        session.register_component("data_loader", loader)
+
+
 def make_client(
     session: Session,
     service: Any,
@@ -97,6 +127,7 @@ def make_client(
     # botocore reads only AWS_DEFAULT_REGION, while the AWS CLI and Lambda use AWS_REGION.
     region = region or os.environ.get("AWS_REGION") or None
     try:
+        _load_models_by_service(session)
         client: Any = session.create_client(
             service, region, config=config, endpoint_url=endpoint_url
         )

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from contextlib import suppress
-from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
+
+from ddbload.records import Record
 
 if TYPE_CHECKING:
     from botocore.session import Session
@@ -20,8 +21,7 @@ ADVISORY_SECONDS = 3
 """Time-outs of calls for information that a run can do without."""
 
 
-@dataclass(frozen=True, slots=True)
-class AwsSettings:
+class AwsSettings(Record):
     """AWS options of the command line; botocore's configuration chain supplies the rest."""
 
     profile: str | None = None

@@ -7,7 +7,7 @@ import re
 import ssl
 import zlib
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from enum import Enum
 from typing import TYPE_CHECKING, Any
 from xml.sax.saxutils import unescape
@@ -19,6 +19,7 @@ from ddbload.errors import (
     RequestRefused,
     ServiceUnavailable,
 )
+from ddbload.records import Record
 
 if TYPE_CHECKING:
     from botocore.exceptions import ClientError
@@ -41,8 +42,7 @@ class FailureKind(Enum):
     """Any request of this caller will be refused."""
 
 
-@dataclass(frozen=True, slots=True)
-class AwsFailure:
+class AwsFailure(Record):
     """A failed AWS call: its kind, AWS's error code and message."""
 
     kind: FailureKind
@@ -68,15 +68,15 @@ class AwsFailure:
         return not self.status or self.code in _KINDS
 
 
-class ChecksumMismatch(Exception):
+class ChecksumMismatch(ConnectionError):
     """A response body does not match DynamoDB's x-amz-crc32 header."""
 
 
-class LengthMissing(Exception):
+class LengthMissing(ConnectionError):
     """A response gives no length of its body, so it may have been cut short."""
 
 
-class BodyCutShort(Exception):
+class BodyCutShort(ConnectionError):
     """A response body is shorter than its Content-Length."""
 
 
@@ -195,9 +195,6 @@ def classify_failure(error: Exception) -> AwsFailure | None:
         exceptions.HTTPClientError,
         exceptions.IncompleteReadError,
         parsers.ResponseParserError,
-        ChecksumMismatch,
-        LengthMissing,
-        BodyCutShort,
         ConnectionError,
         TimeoutError,
         # botocore does not wrap all errors in the middle of a body.

@@ -5,12 +5,13 @@ from __future__ import annotations
 import random
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TypeVar
 
 from ddbload.aws.backoff import full_jitter
 from ddbload.aws.failures import AwsFailure, FailureKind, classify_failure, to_ddbload_error
 from ddbload.errors import DdbloadError
+from ddbload.records import Record
 
 T = TypeVar("T")
 ATTEMPTS = 6
@@ -19,8 +20,7 @@ CALL_CAP_SECONDS = 5.0
 _TRANSIENT = (FailureKind.THROTTLED, FailureKind.UNSURE)
 
 
-@dataclass(frozen=True, slots=True)
-class RetryPolicy:
+class RetryPolicy(Record):
     """Rule for repeating a failed call."""
 
     attempts: int = ATTEMPTS
@@ -90,7 +90,7 @@ def call_with_retries(
 
 
 class _AbsentError(Exception):
-    """What was asked for does not exist."""
+    """Raised if the object of a call does not exist."""
 
 
 def find_with_retries(
@@ -102,12 +102,13 @@ def find_with_retries(
     expected: Callable[[AwsFailure], Exception | None] = lambda _: None,
 ) -> T | None:
     """Call `operation` as `call_with_retries` does; return None for a failure that is `absent`."""
-
-    def found(failure: AwsFailure) -> Exception | None:
-        return _AbsentError() if absent(failure) else expected(failure)
-
     try:
-        return call_with_retries(operation, doing, policy=policy, expected=found)
+        return call_with_retries(
+            operation,
+            doing,
+            policy=policy,
+            expected=lambda failure: _AbsentError() if absent(failure) else expected(failure),
+        )
     except _AbsentError:
         return None
 

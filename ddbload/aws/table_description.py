@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import urlsplit
@@ -24,6 +23,7 @@ from ddbload.errors import (
     TableReplaced,
     did_you_mean,
 )
+from ddbload.records import Record
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
@@ -178,8 +178,7 @@ on-demand table accepts. More functions would wait for the table, and waiting is
 """
 
 
-@dataclass(frozen=True, slots=True)
-class WriteCapacity:
+class WriteCapacity(Record):
     """Write units a second that a table or an index accepts at once."""
 
     units: float
@@ -349,8 +348,7 @@ _PERIOD_SECONDS = 60
 _SPAN = timedelta(hours=1)
 
 
-@dataclass(frozen=True, slots=True)
-class WriteTraffic:
+class WriteTraffic(Record):
     """Write units that a table consumed in the last hour, by whoever wrote it."""
 
     units: float
@@ -378,7 +376,9 @@ def recent_traffic(clients: Clients, table: str, now: float) -> WriteTraffic | N
 
     def ask() -> WriteTraffic | None:
         client = clients.advisory("cloudwatch")
-        if not _same_cloud(clients.dynamodb.meta.endpoint_url, client.meta.endpoint_url):
+        urls = clients.dynamodb.meta.endpoint_url, client.meta.endpoint_url
+        # Otherwise the metrics are those of another table of the same name.
+        if not all(map(is_aws_endpoint, urls)) and len({urlsplit(url).netloc for url in urls}) > 1:
             return None
         end = datetime.fromtimestamp(now, UTC)
         answer: Any = client.get_metric_statistics(
@@ -423,19 +423,13 @@ def has_statements(clients: Clients) -> bool:
     return any("Error" in result for result in answer.get("Responses", ()))
 
 
-def _same_cloud(one: str, other: str) -> bool:
-    """Tell whether two endpoints are both AWS's, or one server's.
-
-    Otherwise the metrics are those of another table of the same name.
-    """
-    both_aws = is_aws_endpoint(one) and is_aws_endpoint(other)
-    return both_aws or urlsplit(one).netloc == urlsplit(other).netloc
-
-
-def table_notices(clients: Clients, table: str, options: Options, now: float) -> Iterator[str]:
+def table_notices(
+    clients: Clients, table: str, options: Options, now: float, *, units: float = math.inf
+) -> Iterator[str]:
     """Yield the warnings about a table, as far as permissions allow to know them.
 
-    `now`: seconds since the epoch.
+    `now`: seconds since the epoch. `units`: write units of the run. As few as a partition accepts
+    in a second leave others enough, so the table's traffic is not asked for.
     """
     if not options.write_mode.writes:
         # Nothing is written.
@@ -445,7 +439,8 @@ def table_notices(clients: Clients, table: str, options: Options, now: float) ->
             f"table {table} has no point-in-time recovery, so what this run overwrites cannot be"
             f" restored. {turn_recovery_on(table)}"
         )
-    if options.max_wcu is None and options.max_wcu_percent is None:
+    is_limited = options.max_wcu is not None or options.max_wcu_percent is not None
+    if not is_limited and units > PARTITION_WRITE_UNITS:
         traffic = recent_traffic(clients, table, now)
         if traffic is not None:
             yield traffic.warning(table)

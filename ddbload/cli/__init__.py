@@ -5,7 +5,7 @@ import gc
 
 # Loading modules makes many reference cycles that live as long as the process. Collecting garbage
 # among them, while they load and at exit, takes a third of the start-up time.
-gc.set_threshold(100_000)
+gc.set_threshold(200_000)
 atexit.register(gc.freeze)
 
 COMPLETE_VARIABLE = "_DDBLOAD_COMPLETE"

@@ -44,7 +44,7 @@ SECTIONS: Mapping[str, Mapping[str, tuple[str, str]]] = {
         "destroy": ("deploy_command", "Remove the stack that deploy made."),
     },
     "More": {
-        "demo": ("demo.command", "Try the whole pipeline here, without an AWS account."),
+        "demo": ("demo_command", "Try the whole pipeline here, without an AWS account."),
         "doctor": ("doctor_command", "Check credentials, permissions, quotas, table and bucket."),
         "completion": ("doctor_command", "Print a script that completes commands in a shell."),
     },
@@ -176,9 +176,9 @@ def run(arguments: Sequence[str], interrupted: Callable[[], bool]) -> int:
     try:
         asked = os.environ.get(COMPLETE_VARIABLE)
         if asked:
-            from ddbload.cli.doctor_command import answer_completion
+            from click.shell_completion import shell_complete
 
-            return answer_completion(commands, asked)
+            return shell_complete(commands, {}, "ddbload", COMPLETE_VARIABLE, asked)
         result = commands.main(list(arguments), prog_name="ddbload", standalone_mode=False)
         sys.stdout.flush()
         return result if isinstance(result, int) else 0

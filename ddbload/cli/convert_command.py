@@ -25,7 +25,6 @@ from ddbload.context import reading_context
 from ddbload.contracts.messages import is_text
 from ddbload.contracts.payload import Payload
 from ddbload.contracts.results import FAILED, SUCCEEDED, SUCCEEDED_WITH_REJECTS, Failure
-from ddbload.contracts.row_counts import WorkTotals
 from ddbload.contracts.source import GZIP, UNCOMPRESSED, ZSTD
 from ddbload.convert.convert import OutputOptions, convert, open_sink, prepare_conversion
 from ddbload.convert.sinks import Sink
@@ -63,13 +62,6 @@ def convert_command(
         show_default=True,
         help="Maximum size of a part in MiB, before compression.",
     ),
-    seed: int = options.writing_option(
-        metavar="N",
-        type=int,
-        default=0,
-        show_default=True,
-        help="Seed of the random order of items in parts.",
-    ),
     max_rejects: float | str = max_rejects_option,
     rejects: str | None = options.rejects_option,
     processes: int | None = options.processes_option,
@@ -97,7 +89,7 @@ def convert_command(
     payload = build_payload(sources, table or _NO_TABLE, None, 1, given)
     source, counts = Payload.from_json(payload).source.uri, ReadCounts()
     count = processes or options.cores()
-    wanted = OutputOptions(out, out_compression, part_mib << 20, seed, count)
+    wanted = OutputOptions(out, out_compression, part_mib << 20, count)
     with rejects_file(rejects, sources) as kept, spooled(payload):
         if kept is not None and out != "-" and same_file(out, rejects or ""):
             raise InvalidUsage(f"--rejects {rejects} is OUT itself")
@@ -140,13 +132,9 @@ def _convert(
             sink = open_sink(wanted, context)
             unfinished.callback(sink.abandon)
             with (
-                terminal.live_reading(output, "converting") as show,
+                terminal.live_reading(output, "converting") as watch,
                 _rejects_to(kept, counts) as reject,
             ):
-
-                def watch(done: WorkTotals, size: int) -> None:
-                    show(done.bytes, size, done.rows.read)
-
                 convert(
                     record,
                     ledger,

@@ -7,14 +7,13 @@ import shlex
 import tempfile
 import time
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 from ddbload import __version__
 from ddbload.aws.clients import AwsSettings, Clients
-from ddbload.aws.retry import call_if_possible, call_with_retries
+from ddbload.aws.retry import call_with_retries
 from ddbload.cli import options
 from ddbload.cli.run_location import option_words
 from ddbload.cli.terminal import (
@@ -29,8 +28,10 @@ from ddbload.deploy import toolchain
 from ddbload.deploy.cdk import Cdk
 from ddbload.deploy.stack_settings import DeployedStack, find_deployed_stack, first_failure
 from ddbload.errors import AccessDenied, DdbloadError, DeploymentFailed, StackNotFound
+from ddbload.records import Record
 from ddbload.runs.deployed import DEFAULT_STACK, Stack, describe_stack, find_stack
 from ddbload.runs.run_location import stack_name
+from ddbload.steps.executions import EXECUTION_RUNNING, Executions
 
 BOOTSTRAP_STACK = "CDKToolkit"
 """Bootstrap stack of the AWS CDK, shared by all CDK apps of an account and region."""
@@ -47,8 +48,7 @@ stack_name_option = options.deployment_option(
 agree_option = partial(options.deployment_option, "--yes", is_flag=True)
 
 
-@dataclass(frozen=True, slots=True)
-class StackPlace:
+class StackPlace(Record):
     """Account and region of a stack, and the stack's current state."""
 
     stack: str
@@ -384,15 +384,10 @@ def _count_running(place: StackPlace) -> int:
     """Count running executions, 100 at most; 0 if they cannot be read."""
     try:
         stack = find_stack(place.clients.cloudformation, place.stack)
+        executions = Executions(place.clients.stepfunctions, stack.state_machine)
+        return len(executions.newest(100, EXECUTION_RUNNING))
     except DdbloadError:
         return 0
-    found: Any = call_if_possible(
-        lambda: place.clients.stepfunctions.list_executions(
-            stateMachineArn=stack.state_machine, statusFilter="RUNNING", maxResults=100
-        ),
-        "listing running executions",
-    )
-    return len(found["executions"]) if found else 0
 
 
 def _wait_until_removed(place: StackPlace) -> None:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from itertools import chain
 
 import click
-from click.shell_completion import ShellComplete, get_completion_class, shell_complete
+from click.shell_completion import ShellComplete, get_completion_class
 
 from ddbload.aws.clients import AwsSettings, Clients
 from ddbload.cli import COMPLETE_VARIABLE, options
@@ -14,8 +15,6 @@ from ddbload.cli.terminal import EXIT_DONE, EXIT_FAILED, Output, print_json, pri
 from ddbload.doctor.checks import FAIL, Check, check_aws, check_machine
 from ddbload.errors import InvalidUsage
 from ddbload.runs.run_location import stack_name
-
-PROGRAM = "ddbload"
 
 
 @options.command(
@@ -53,12 +52,12 @@ def doctor_command(
     for check in wanted:
         checks.append(check)
         if not output.as_json:
-            print_stdout(f"{check.status:4}  {check.name:13} {check.message}")
+            print_stdout(f"{check.status:4}  {check.check:13} {check.message}")
             if check.advice is not None:
                 print_stdout(f"{'':20}-> {check.advice}")
     failed = any(check.status == FAIL for check in checks)
     if output.as_json:
-        print_json({"ok": not failed, "checks": [check.to_json() for check in checks]})
+        print_json({"ok": not failed, "checks": [asdict(check) for check in checks]})
     return EXIT_FAILED if failed else EXIT_DONE
 
 
@@ -77,11 +76,6 @@ def completion_command(
     """
     kind = get_completion_class(shell) or ShellComplete
     root = click.get_current_context().find_root().command
-    complete = kind(root, {}, PROGRAM, COMPLETE_VARIABLE)
+    complete = kind(root, {}, "ddbload", COMPLETE_VARIABLE)
     # Not click's class for bash, which runs bash to warn about old versions.
     print_stdout(*ShellComplete.source(complete).split("\n"))
-
-
-def answer_completion(commands: click.Command, instruction: str) -> int:
-    """Print the completions that a shell's script asks for; return the exit status."""
-    return shell_complete(commands, {}, PROGRAM, COMPLETE_VARIABLE, instruction)

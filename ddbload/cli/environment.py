@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from difflib import get_close_matches
 
-import click  # noqa: TC002 - loaded already
+import click
 
 from ddbload.contracts.messages import declared
 from ddbload.contracts.options import Options
@@ -44,28 +44,31 @@ def variable_names(command: str, option: click.Option) -> list[str]:
     return names
 
 
-def unread_variables(command: str, commands: Mapping[str, Sequence[click.Option]]) -> Iterator[str]:
+def unread_variables(
+    command: click.Command, others: Callable[[], Iterable[click.Command]]
+) -> Iterator[str]:
     """Yield a warning for each variable that was probably meant for a command but is not read.
 
     A variable is reported if it is misspelt, or if its option has variables for single commands
-    only. `commands`: options of each command, by its name.
+    only. `others` returns the other commands; it is called only if the answer depends on them.
     """
-    set_ = [name for name, value in os.environ.items() if value and name.startswith(_PREFIX)]
-    if not set_:
-        return
-
-    known = {
-        name: {text for option in options for text in variable_names(name, option)}
-        for name, options in commands.items()
-    }
-    own, all_known = known[command], set().union(_OTHERS, *known.values())
-    for name in sorted(set(set_) - all_known):
-        meant = f"{_PREFIX}{command.upper()}_{name.removeprefix(_PREFIX)}"
+    name, own = command.name or "", _all_variables(command)
+    left = {each for each, value in os.environ.items() if value and each.startswith(_PREFIX)}
+    left -= _OTHERS | own
+    if left:
+        left = left.difference(*map(_all_variables, others()))
+    for each in sorted(left):
+        meant = f"{_PREFIX}{name.upper()}_{each.removeprefix(_PREFIX)}"
         if meant in own:
-            yield f"{name} is not read: for ddbload {command} set {meant}"
+            yield f"{each} is not read: for ddbload {name} set {meant}"
             continue
-        for near in get_close_matches(name, own, 1, _ALIKE):
-            yield f"{name} is not read; did you mean {near}?"
+        for near in get_close_matches(each, own, 1, _ALIKE):
+            yield f"{each} is not read; did you mean {near}?"
+
+
+def _all_variables(command: click.Command) -> set[str]:
+    options = (each for each in command.params if isinstance(each, click.Option))
+    return {name for each in options for name in variable_names(command.name or "", each)}
 
 
 def find_variable(command: str, option: click.Option) -> str | None:

@@ -14,11 +14,11 @@ from typing import Any, BinaryIO
 
 from ddbload.aws.clients import AwsSettings, Clients
 from ddbload.cli import options, run_setup
-from ddbload.cli.new_table import NewKeys, create_table_option, ensure_table, parse_table_keys
 from ddbload.cli.payload import build_payload, check_order, import_options
 from ddbload.cli.progress import show_progress, show_record
 from ddbload.cli.run_location import NamedRun
 from ddbload.cli.run_result import Result, already_done, print_run, show_result, source_format
+from ddbload.cli.run_setup import NewKeys, create_table_option, ensure_table, parse_table_keys
 from ddbload.cli.terminal import Output, print_error, print_stderr, stop_on_interrupt
 from ddbload.context import reading_context
 from ddbload.contracts.control import NewLimits
@@ -93,7 +93,9 @@ def import_command(
         ensure_table(table, keys, clients.dynamodb, output, yes=yes, check=check)
     resume = heartbeats = None
     if is_stream:
-        heartbeats = _spool_heartbeat(run, settings)
+        # Copying standard input may take hours.
+        context = settings.context(clients=clients)
+        heartbeats = HeartbeatWriter(context.ledger(run), context, SPOOL)
     else:
         resume = f"{named.command('resume')} (or the same command with --run-id {run})"
     with ExitStack() as stack:
@@ -232,13 +234,3 @@ def with_rejects(result: Result, settings: LocalSettings, file: BinaryIO | None)
     status = FAILED if report.status in DONE else report.status
     report = replace(report, status=status, error=report.error or failure)
     return replace(result, report=report)
-
-
-def _spool_heartbeat(run: str, settings: LocalSettings) -> HeartbeatWriter | None:
-    """Write heartbeats while standard input is copied, which may take hours."""
-    try:
-        context = settings.context()
-    except DdbloadError:
-        # The import raises this error again, and reports it.
-        return None
-    return HeartbeatWriter(context.ledger(run), context, SPOOL)

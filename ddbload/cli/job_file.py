@@ -13,20 +13,22 @@ import re
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import redirect_stdout
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import click
+from rich.text import Text
 
 from ddbload.cli import options, terminal
-from ddbload.cli.new_table import parse_table_keys
 from ddbload.cli.payload import build_payload, import_options
+from ddbload.cli.run_setup import parse_table_keys
+from ddbload.cli.tables import draw, make_table, status_style
 from ddbload.cli.terminal import Output, print_json, print_stderr
 from ddbload.contracts.column_mapping import join_names
 from ddbload.contracts.run_record import amount_text
 from ddbload.contracts.source import AUTO
 from ddbload.errors import InvalidUsage, did_you_mean
+from ddbload.records import Record
 
 _VARIABLE = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
 _COMMANDS = ("import", "start", "plan", "verify")
@@ -40,8 +42,7 @@ _WORST = (0, terminal.EXIT_REJECTS, terminal.EXIT_FAILED, 2, terminal.EXIT_INTER
 """Exit statuses, the worst last."""
 
 
-@dataclass(frozen=True, slots=True)
-class Load:
+class Load(Record):
     """A load of a job file."""
 
     name: str
@@ -293,11 +294,6 @@ def _resolved(value: Any, where: str, folder: Path | None) -> Any:
 
 
 def _draw(results: Sequence[Mapping[str, Any]]) -> None:
-    # Imported here, because rich is slow to load.
-    from rich.text import Text
-
-    from ddbload.cli.tables import STATUS_STYLES, draw, make_table
-
     def row(value: Mapping[str, Any]) -> Sequence[str | Text]:
         rows, dollars = value.get("rows") or {}, value.get("dollars")
         status, compared = str(value["status"]), value.get("verify")
@@ -307,7 +303,7 @@ def _draw(results: Sequence[Mapping[str, Any]]) -> None:
             *("" if each is None else f"{each:,}" for each in figures),
             f"{value['seconds']:,.1f}" if "seconds" in value else "",
             amount_text(dollars) if isinstance(dollars, int | float) else "",
-            Text(status, STATUS_STYLES.get(status, "")),
+            Text(status, status_style(status)),
             "" if compared is None else str(compared["status"]),
         ]
 

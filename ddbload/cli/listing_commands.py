@@ -8,6 +8,7 @@ import re
 import sys
 import time
 from collections.abc import Generator, Iterable, Iterator
+from contextlib import closing
 from datetime import UTC, datetime
 from itertools import islice
 from typing import Any
@@ -18,7 +19,7 @@ from rich.text import Text
 from ddbload.aws.clients import AwsSettings, Clients
 from ddbload.cli import options, terminal
 from ddbload.cli.run_location import NamedRun, run_options
-from ddbload.cli.tables import STATUS_STYLES, draw, make_table
+from ddbload.cli.tables import draw, make_table, status_style
 from ddbload.cli.terminal import Output
 from ddbload.contracts.results import ALREADY_LOADED, STATUSES
 from ddbload.dynamodb.modes import mode_of
@@ -29,8 +30,8 @@ from ddbload.runs.list_runs import RunSummary, list_runs
 from ddbload.runs.run_location import Deployed, find_runs
 from ddbload.source.catalogs.globs import Glob, has_wildcards
 from ddbload.source.local_file import name_for_user
-from ddbload.source.s3_listing.list_objects import list_level, list_objects
-from ddbload.source.s3_listing.list_page import ListedFolder, ListedObject
+from ddbload.source.s3_listing.list_objects import list_objects
+from ddbload.source.s3_listing.list_page import ListedObject
 
 _LINES_PER_WRITE = 1000
 LOG_POLL_SECONDS = 15.0
@@ -103,7 +104,7 @@ def _draw_runs(runs: list[RunSummary]) -> None:
     rows = (
         (
             each.run,
-            Text(visible(each.status), STATUS_STYLES.get(each.status, "")),
+            Text(visible(each.status), status_style(each.status)),
             _moment(each.began),
             "" if each.seconds is None else duration_text(each.seconds),
             ", ".join(_counts(each)),
@@ -142,18 +143,11 @@ def _moment(seconds: float | None) -> str:
 
 @options.command(
     "ddbload ls s3://my-bucket/books/",
-    "ddbload ls s3://my-bucket --folders",
+    "ddbload ls s3://my-bucket/books/ --long",
     "ddbload ls 's3://my-bucket/in/**/*.csv' --count",
 )
 def ls_command(
     place: str = options.argument(),
-    folders: bool = options.input_option(
-        is_flag=True,
-        help="List one level: objects and folders directly under PLACE; folders end with /.",
-    ),
-    after: str | None = options.input_option(
-        metavar="KEY", help="List only keys that sort after KEY."
-    ),
     requests: int = options.input_option(
         metavar="N",
         type=click.IntRange(1, 256),
@@ -180,7 +174,7 @@ def ls_command(
     bucket, _, name = place.removeprefix("s3://").partition("/")
     if not place.startswith("s3://") or not bucket:
         raise InvalidUsage(f"{place} is not an S3 URI: write s3://bucket or s3://bucket/prefix")
-    found = _list(bucket, name, folders, after, requests, aws)
+    found = _list(bucket, name, requests, aws)
     try:
         if only_count:
             output.show(*_count(found))
@@ -193,62 +187,40 @@ def ls_command(
     return terminal.EXIT_DONE
 
 
-def _list(
-    bucket: str, name: str, folders: bool, after: str | None, requests: int, aws: AwsSettings
-) -> Generator[ListedObject | ListedFolder]:
+def _list(bucket: str, name: str, requests: int, aws: AwsSettings) -> Generator[ListedObject]:
     glob = Glob(name) if has_wildcards(name) else None
-    if folders and (glob is not None or after is not None):
-        raise InvalidUsage(
-            "--folders needs a prefix, and cannot be combined with a pattern or --after"
-        )
     clients = Clients(aws)
-    signer = clients.s3_signer(bucket)
-    if folders:
-        yield from list_level(clients.s3, bucket, name, signer=signer)
-        return
     prefix = name if glob is None else glob.prefix
-    objects = list_objects(
-        clients.s3, bucket, prefix, signer=signer, after=after, requests=requests
-    )
-    try:
+    signer = clients.s3_signer(bucket)
+    with closing(
+        list_objects(clients.s3, bucket, prefix, signer=signer, requests=requests)
+    ) as objects:
         if glob is None:
             yield from objects
         else:
             matches = glob.matches
             yield from (each for each in objects if matches(each.key))
-    finally:
-        objects.close()
 
 
-def _count(found: Iterable[ListedObject | ListedFolder]) -> tuple[dict[str, int], str]:
-    """Count objects, folders and bytes; return the counts as JSON and as a line of text."""
-    objects = folders = size = 0
+def _count(found: Iterable[ListedObject]) -> tuple[dict[str, int], str]:
+    """Count objects and bytes; return the counts as JSON and as a line of text."""
+    objects = size = 0
     for each in found:
-        # A folder is a tuple of its prefix alone.
-        if len(each) > 1:
-            objects += 1
-            size += each[1]
-        else:
-            folders += 1
-    shown = [terminal.counted(objects, "object"), terminal.counted(size, "byte")]
-    shown[:0] = [terminal.counted(folders, "folder")] if folders else []
-    return {"objects": objects, "folders": folders, "bytes": size}, ", ".join(shown)
+        objects += 1
+        size += each.size
+    text = f"{terminal.counted(objects, 'object')}, {terminal.counted(size, 'byte')}"
+    return {"objects": objects, "bytes": size}, text
 
 
-def _lines(
-    found: Iterable[ListedObject | ListedFolder], start: str, is_long: bool
-) -> Iterator[str]:
+def _lines(found: Iterable[ListedObject], start: str, is_long: bool) -> Iterator[str]:
     # A pipe gets keys unescaped.
     show = visible if sys.stdout.isatty() else str
     for each in found:
         uri = show(start + each[0])
-        if not is_long:
-            yield uri
-        elif len(each) > 1:
+        if is_long:
             _, size, _, storage, modified = each
-            yield f"{size:>15}  {show(modified):24}  {show(storage):12}  {uri}"
-        else:
-            yield f"{'folder':>15}  {'':24}  {'':12}  {uri}"
+            uri = f"{size:>15}  {show(modified):24}  {show(storage):12}  {uri}"
+        yield uri
 
 
 def _write(lines: Iterator[str]) -> int:
@@ -379,5 +351,5 @@ def _json_line(event: LogEvent) -> str:
 
 
 def _time_text(seconds: float) -> str:
-    moment = datetime.fromtimestamp(seconds, UTC)
-    return f"{moment:%Y-%m-%dT%H:%M:%S}.{moment.microsecond // 1000:03d}Z"
+    moment = datetime.fromtimestamp(seconds, UTC).isoformat(timespec="milliseconds")
+    return moment.replace("+00:00", "Z")

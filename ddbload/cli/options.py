@@ -7,7 +7,6 @@ import os
 import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from functools import partial
 from inspect import signature
 from typing import Any
@@ -25,6 +24,7 @@ from ddbload.contracts.messages import INPUT, RUN, TYPES_AND_MAPPING, WRITING
 from ddbload.contracts.options import MAX_WORKERS, parse_percent, parse_share
 from ddbload.contracts.source import AUTO
 from ddbload.errors import InvalidUsage
+from ddbload.records import Record
 
 DEPLOYMENT, OUTPUT, AWS = ("Deployment", "Output", "AWS")
 GROUPS = (INPUT, TYPES_AND_MAPPING, WRITING, RUN, DEPLOYMENT, OUTPUT, AWS)
@@ -149,11 +149,7 @@ class GroupedCommand(click.Command):
     def _warn_of_variables(self, ctx: click.Context) -> None:
         if ctx.params.get("quiet"):
             return
-        options = {
-            name: [each for each in command.params if isinstance(each, click.Option)]
-            for name, command in self._all(ctx).items()
-        }
-        for warning in unread_variables(self.name or "", options):
+        for warning in unread_variables(self, lambda: self._all(ctx).values()):
             print_stderr(f"ddbload: warning: {warning}")
 
     def _all(self, ctx: click.Context) -> dict[str, click.Command]:
@@ -291,8 +287,7 @@ MAX_WCU = _number_or(FiniteRange(1), share=parse_percent, shares="from above 0% 
 MAX_REJECTS = _number_or(click.IntRange(0), share=parse_share, shares="from 0% to 100%")
 
 
-@dataclass(frozen=True, slots=True)
-class Gathered:
+class Gathered(Record):
     """Several parameters of the command line that a command receives as one value.
 
     `kind` is called with the values of `parts`, by name, and returns that value.
@@ -303,19 +298,16 @@ class Gathered:
 
     def value(self, given: Mapping[str, Any]) -> Any:
         """Return the value made from the parameters `given` on the command line."""
-        return self.kind(**{name: _value(name, each, given) for name, each in self.parts.items()})
+        values = {
+            name: each.value(given) if isinstance(each, Gathered) else given[name]
+            for name, each in self.parts.items()
+        }
+        return self.kind(**values)
 
-
-def _value(name: str, declared: Any, given: Mapping[str, Any]) -> Any:
-    return declared.value(given) if isinstance(declared, Gathered) else given[name]
-
-
-def _parameters(name: str, declared: Any) -> Iterator[click.Parameter]:
-    if not isinstance(declared, Gathered):
-        yield declared(name)
-        return
-    for part, each in declared.parts.items():
-        yield from _parameters(part, each)
+    def parameters(self) -> Iterator[click.Parameter]:
+        """Make the click parameters of all parts."""
+        for name, each in self.parts.items():
+            yield from each.parameters() if isinstance(each, Gathered) else (each(name),)
 
 
 def command(*examples: str) -> Callable[[Callable[..., Any]], GroupedCommand]:
@@ -326,15 +318,12 @@ def command(*examples: str) -> Callable[[Callable[..., Any]], GroupedCommand]:
     """
 
     def make(function: Callable[..., Any]) -> GroupedCommand:
-        declared = {name: each.default for name, each in signature(function).parameters.items()}
-
-        def call(**given: Any) -> Any:
-            return function(**{name: _value(name, each, given) for name, each in declared.items()})
-
+        parts = {name: each.default for name, each in signature(function).parameters.items()}
+        declared = Gathered(function, parts)
         return GroupedCommand(
             function.__name__.removesuffix("_command"),
-            callback=call,
-            params=[each for name in declared for each in _parameters(name, declared[name])],
+            callback=lambda **given: declared.value(given),
+            params=[*declared.parameters()],
             help=function.__doc__,
             examples=examples,
         )

@@ -40,9 +40,10 @@ from ddbload.contracts.payload import (
     named_options,
     payload_of,
 )
-from ddbload.contracts.source import AUTO, DELIMITERS, Source, source_fields
+from ddbload.contracts.source import AUTO, DELIMITERS, Source
 from ddbload.errors import DuplicateColumn, InvalidPayload, InvalidUsage
 from ddbload.rows.file_signatures import compression_by_name
+from ddbload.runs.python_source import place_of
 from ddbload.source.local_file import is_pipe
 
 _TYPES: Mapping[str, Any] = {
@@ -186,11 +187,7 @@ def _parse_sources(sources: Sequence[str], *, manifest: bool) -> dict[str, Any]:
                 " write it to a file first"
             )
     try:
-        if len(sources) > 1:
-            for name in sources:
-                source_fields(name)
-            return {"sources": list(sources)}
-        return source_fields(sources[0])
+        return place_of(sources[0] if len(sources) == 1 else sources)
     except InvalidPayload as error:
         raise InvalidUsage(error.message) from None
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import shlex
 from collections.abc import Mapping, Sequence
 from functools import partial
@@ -12,11 +11,10 @@ import click
 
 from ddbload.aws.clients import AwsSettings
 from ddbload.cli import options
-from ddbload.cli.new_table import NewKeys, create_table_option, parse_table_keys
 from ddbload.cli.payload import build_payload, check_order, import_options
 from ddbload.cli.plan_page import show_plan
 from ddbload.cli.progress import show_record
-from ddbload.cli.run_setup import spooled
+from ddbload.cli.run_setup import NewKeys, create_table_option, parse_table_keys, spooled
 from ddbload.cli.terminal import Output, exit_status, live_reading, print_error, print_json
 from ddbload.context import reading_context
 from ddbload.contracts.column_mapping import join_names
@@ -26,7 +24,6 @@ from ddbload.planning.make_plan import Sample, make_plan
 
 _TYPES = ("types", "infer_types")
 """Parameters that the plan's detected types replace in the ready command."""
-_PLAIN = re.compile(r"[\w.-]+", re.ASCII)
 _OF_THE_PLAN = ("as_json", "dry_run", "quiet")
 """Parameters that control the plan and its output; left out of the ready command."""
 

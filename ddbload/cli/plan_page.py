@@ -11,7 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from ddbload.cli.run_result import LAYOUT_NAMES
-from ddbload.cli.tables import STATUS_STYLES, draw, make_table
+from ddbload.cli.tables import draw, make_table, status_style
 from ddbload.contracts.run_record import amount_text
 from ddbload.contracts.source import AUTO, UNCOMPRESSED
 from ddbload.errors import visible
@@ -62,7 +62,7 @@ def _head(plan: Value) -> RenderableType:
 
 
 def _verdict(plan: Value) -> Text:
-    rows, style = plan["rows"], STATUS_STYLES[plan["status"]]
+    rows, style = plan["rows"], status_style(plan["status"])
     if plan["error"] is not None:
         return Text(f"would fail: {plan['error']['name']}", style)
     total = f"about {rows['total']:,}" if rows["estimated"] else f"{rows['total']:,}"

@@ -13,7 +13,7 @@ from typing import Any
 from ddbload.cli.run_result import print_detected, source_format
 from ddbload.cli.terminal import STEP_SECONDS, Output, counted, drawing, live_console, print_stderr
 from ddbload.contracts.run_record import RunRecord
-from ddbload.runs.progress import RunProgress, progress_line
+from ddbload.runs.progress import DONE_CHUNK, RUNNING_CHUNK, RunProgress, progress_line
 
 LINE_SECONDS = 10.0
 """Seconds between two progress lines where nothing can be drawn, as in a CI log."""
@@ -93,9 +93,10 @@ def _step_printer(output: Output) -> Callable[[RunProgress], None]:
         if progress.step == step and now < shown_at + STEP_SECONDS:
             return
         step, shown_at = progress.step, now
+        done, running = chunks.count(DONE_CHUNK), chunks.count(RUNNING_CHUNK)
         output.step(
-            f"{progress_line(progress)}; {chunks.done:,} of {counted(known, 'chunk')} done,"
-            f" {chunks.running:,} under way; {counted(work.requests, 'request')},"
+            f"{progress_line(progress)}; {done:,} of {counted(known, 'chunk')} done,"
+            f" {running:,} under way; {counted(work.requests, 'request')},"
             f" {work.throttled:,} throttled, {work.retries:,} retried"
         )
 

@@ -173,6 +173,11 @@ def _retry(run: str, mended: str, there: RunLocation, here: NamedRun, output: Ou
         raise errors.InvalidUsage(
             f"run {run} was a plan, and imported nothing: correct its source instead"
         )
+    if record.payload.transform is not None:
+        raise errors.InvalidUsage(
+            f"run {run} changes its rows by a Python function: write the corrected rows to a file,"
+            " and load it by ddbload.load(file, table, transform=function)"
+        )
     new_run, settings = here.run, here.settings(record.payload.to_json())
     context = settings.context()
     with _rows_file(mended, record, settings.ledger) as (path, places):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import Any
 
 import click  # noqa: TC002 - loaded already
@@ -14,6 +13,7 @@ from ddbload.aws.clients import AwsSettings
 from ddbload.cli import options
 from ddbload.contracts.options import DEFAULT_CONCURRENCY
 from ddbload.contracts.payload import check_run_id
+from ddbload.records import Record
 from ddbload.runs.local_runs import LocalSettings, default_ledger
 from ddbload.runs.run_location import RunLocation, find_run
 
@@ -29,8 +29,7 @@ def option_words(aws: AwsSettings, **more: str | None) -> list[str]:
     return [word for name, value in given.items() if value is not None for word in (name, value)]
 
 
-@dataclass(frozen=True, slots=True)
-class NamedRun:
+class NamedRun(Record):
     """Run id given on the command line, and the options that locate the run."""
 
     run: str

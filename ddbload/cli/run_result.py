@@ -5,7 +5,7 @@ from __future__ import annotations
 import shlex
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +21,7 @@ from ddbload.contracts.source import ARRAY, AUTO, OBJECT, UNCOMPRESSED, VALUES
 from ddbload.dynamodb.modes import mode_of
 from ddbload.errors import Cancelled, DdbloadError, Interrupted, visible
 from ddbload.items.row_attributes import item_layout
+from ddbload.records import Record
 from ddbload.runs.progress import RunProgress
 from ddbload.steps.report import finished_report
 
@@ -68,8 +69,7 @@ def rate_of(rows: int, seconds: float) -> float:
     return rows / seconds if seconds > 0 else 0.0
 
 
-@dataclass(frozen=True, slots=True)
-class Result:
+class Result(Record):
     """Result of an attempt of a run."""
 
     report: Report
@@ -291,6 +291,7 @@ def source_format(record: RunRecord) -> str:
     words = [LAYOUT_NAMES.get(source.layout, "%s") % source.format]
     if source.kind.has_columns:
         delimiter = source.delimiter
+        words += [] if source.dialect is None else [f"text of {source.dialect}"]
         words.append(f"{_DELIMITER_NAMES.get(delimiter, repr(delimiter))} between fields")
         if source.quote != '"':
             words.append("without quotes" if source.quote is None else f"quotes {source.quote}")

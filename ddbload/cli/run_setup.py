@@ -1,4 +1,4 @@
-"""Prepare a run: copy its standard input, open its rejects file, and check its table."""
+"""Prepare a run: copy its standard input, open its rejects file, and check or make its table."""
 
 from __future__ import annotations
 
@@ -6,15 +6,16 @@ import os
 import stat
 import sys
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
+from functools import partial
 from pathlib import Path
-from typing import Any, BinaryIO
+from typing import TYPE_CHECKING, Any, BinaryIO
 
 from ddbload.aws.clients import Clients
-from ddbload.aws.retry import DEFAULT_POLICY
+from ddbload.aws.retry import DEFAULT_POLICY, call_with_retries
 from ddbload.aws.table_description import describe_table_with_response, table_notices
-from ddbload.cli.options import is_given
+from ddbload.cli.options import is_given, writing_option
 from ddbload.cli.terminal import (
     Output,
     ask_to_agree,
@@ -24,10 +25,24 @@ from ddbload.cli.terminal import (
 )
 from ddbload.contracts.options import ASYNC
 from ddbload.contracts.payload import Payload
-from ddbload.errors import Cancelled, DdbloadError, InvalidUsage, SourceUnreadable
+from ddbload.errors import Cancelled, DdbloadError, InvalidUsage, SourceUnreadable, TableNotFound
 from ddbload.planning.warm_up import plan_warm_up, warm_up
 from ddbload.runs.local_runs import HeartbeatWriter, default_engine
 from ddbload.source.local_file import PIPE_PREFIX, STDIN_PREFIX, is_pipe, spool_to_disk
+
+if TYPE_CHECKING:
+    from mypy_boto3_dynamodb import DynamoDBClient
+
+_WAITED: Any = {"Delay": 1, "MaxAttempts": 300}
+"""Seconds between two looks at a new table, and their number."""
+NewKeys = tuple[tuple[str, str], ...]
+"""Name and type of the partition key, followed by those of the sort key, if any."""
+create_table_option = writing_option(
+    metavar="KEYS",
+    common=False,
+    help="Make the table if it does not exist: on demand, with these keys, such as isbn:S or"
+    " id:S,year:N. Asked about; a plan only takes it as made.",
+)
 
 
 def require_not_stopped(heartbeats: HeartbeatWriter) -> None:
@@ -44,11 +59,6 @@ def spooled(payload: dict[str, Any], heartbeats: HeartbeatWriter | None = None) 
     `heartbeats`: writer that runs during the copy. Raises `SourceUnreadable`, `Cancelled` if the
     run was cancelled meanwhile, and `RunUnderWay` if another process works on it.
     """
-
-    def check() -> None:
-        if heartbeats is not None:
-            require_not_stopped(heartbeats)
-
     source = payload["source"].get("path")
     if source != "-" and (source is None or not is_pipe(source)):
         yield
@@ -57,11 +67,14 @@ def spooled(payload: dict[str, Any], heartbeats: HeartbeatWriter | None = None) 
         print_stderr(
             "ddbload: reading rows from the terminal until Ctrl-D; name a file to read that"
         )
+    prefix = STDIN_PREFIX if source == "-" else PIPE_PREFIX
     with open_stream(source) as stream, heartbeats or nullcontext():
-        if heartbeats is not None:
+        if heartbeats is None:
+            path = spool_to_disk(stream, prefix=prefix)
+        else:
             # Copying may take hours, and the run can be cancelled meanwhile.
             heartbeats.beat()
-        path = spool_to_disk(stream, check, prefix=STDIN_PREFIX if source == "-" else PIPE_PREFIX)
+            path = spool_to_disk(stream, partial(require_not_stopped, heartbeats), prefix=prefix)
     try:
         payload["source"]["path"] = path
         yield
@@ -166,3 +179,82 @@ def prewarm(table: str, wanted: int, clients: Clients, output: Output, *, yes: b
     output.say(f"warming table {table} to {wanted:,} write units a second ...")
     warm_up(client, change, policy=DEFAULT_POLICY, clock=time.monotonic, sleep=time.sleep)
     output.say(f"table {table} is warm")
+
+
+# Tables that do not exist yet.
+
+
+def parse_table_keys(
+    text: str,
+    option: str = "--create-table",
+    form: str = "key:S, key:N or key:B",
+    kinds: Collection[str] = ("S", "N", "B"),
+    default: str = "",
+) -> NewKeys:
+    """Parse the `KEY:TYPE,SORT:TYPE` of an option. Raises `InvalidUsage`.
+
+    `default`: type of a key that is given without one.
+    """
+    keys: list[tuple[str, str]] = []
+    for part in text.split(","):
+        name, colon, kind = part.strip().rpartition(":")
+        if not colon:
+            name, kind = part, default
+        if not name or kind.upper() not in kinds:
+            raise InvalidUsage(f"{option}: {part!r} is not of the form {form}")
+        keys.append((name, kind.upper()))
+    if len(keys) > 2 or len({name for name, _ in keys}) < len(keys):
+        raise InvalidUsage(f"{option}: one partition key, and at most one other as sort key")
+    return tuple(keys)
+
+
+def create_table(client: DynamoDBClient, table: str, keys: NewKeys) -> None:
+    """Create an on-demand table, and wait until it is active. Raises AWS's errors."""
+    roles = zip(keys, ("HASH", "RANGE"), strict=False)
+    request: Any = {
+        "TableName": table,
+        "BillingMode": "PAY_PER_REQUEST",
+        "AttributeDefinitions": [{"AttributeName": n, "AttributeType": t} for n, t in keys],
+        "KeySchema": [{"AttributeName": key[0], "KeyType": role} for key, role in roles],
+    }
+    call_with_retries(lambda: client.create_table(**request), f"making table {table}")
+    wait = client.get_waiter("table_exists").wait
+    call_with_retries(
+        lambda: wait(TableName=table, WaiterConfig=_WAITED), f"waiting for table {table}"
+    )
+
+
+def ensure_table(
+    table: str,
+    keys: NewKeys,
+    client: DynamoDBClient,
+    output: Output,
+    *,
+    yes: bool,
+    check: Callable[[], object],
+) -> None:
+    """Create a table unless it exists with these keys, after `check`; asked about unless `yes`.
+
+    Raises `InvalidUsage` if it exists with other keys, or if the user declines, and AWS's errors.
+    """
+    shown = ", ".join(f"{name} ({kind})" for name, kind in keys)
+    try:
+        found, _ = describe_table_with_response(client, table)
+    except TableNotFound:
+        check()
+        made = f"table {table} in {client.meta.region_name}, on demand, with the key {shown}"
+        if not yes:
+            ask_to_agree(
+                f"Make {made}?",
+                unasked=f"--create-table makes {made}: without a terminal to ask on, give --yes",
+                declined="--create-table was declined: nothing was made or written",
+            )
+        output.say(f"making {made} ...")
+        create_table(client, table, keys)
+        return
+    if tuple((key.name, key.type) for key in found.keys) != keys:
+        there = ", ".join(f"{key.name} ({key.type})" for key in found.keys)
+        raise InvalidUsage(
+            f"--create-table: table {table} exists, with the key {there} and not {shown}: leave the"
+            " option out to load into it, or name another table"
+        )

@@ -18,22 +18,18 @@ from ddbload.contracts.column_mapping import ColumnChanges, refuse_hmac
 from ddbload.contracts.control import UNLIMITED, NewLimits
 from ddbload.contracts.run_record import RunRecord
 from ddbload.contracts.source import AUTO
-from ddbload.errors import (
-    ExecutionExists,
-    InvalidPayload,
-    InvalidUsage,
-)
+from ddbload.errors import ExecutionExists, InvalidPayload, InvalidUsage
 from ddbload.runs.deployed import attempt_report
 from ddbload.runs.progress import RunProgress
-from ddbload.runs.run_import import new_run_id
-from ddbload.runs.run_location import Deployed, RunLocation, find_deployed
-from ddbload.runs.start_run import (
+from ddbload.runs.run_control import (
     loads_the_same,
     resume_here,
     resume_payload,
     start_again,
     start_run,
 )
+from ddbload.runs.run_import import new_run_id
+from ddbload.runs.run_location import Deployed, RunLocation, find_deployed
 from ddbload.steps.report import finished_report
 
 
@@ -228,18 +224,34 @@ def resume_command(
         for name, value in changes.items()
         if value is not None
     }
-    limits, there = NewLimits(max_wcu, max_cost), named.find()
-    if not isinstance(there, Deployed):
-        _refuse(named, {"--workers": workers, "--detach": detach or None}, "the stack")
-        return _resume_here(named, changed, limits, there, processes, rejects, output)
-    _refuse(named, {"--processes": processes, "--rejects": rejects}, "this machine")
-    payload = resume_payload(named.run, changed, there)
-    print_run(named.run, output, stack=there.stack.name)
-    done = _finished_result(named.run, changed, there, output)
-    if done is not None:
-        return show_result(done, output, named)
-    arn = start_again(named.run, payload, there, limits)
-    return follow_run(named, arn, there, output, detach=detach)
+    run, limits, there = named.run, NewLimits(max_wcu, max_cost), named.find()
+    if isinstance(there, Deployed):
+        _refuse(named, {"--processes": processes, "--rejects": rejects}, "this machine")
+        payload = resume_payload(run, changed, there)
+        print_run(run, output, stack=there.stack.name)
+        result = _finished_result(run, changed, there, output)
+        if result is not None:
+            return show_result(result, output, named)
+        arn = start_again(run, payload, there, limits)
+        return follow_run(named, arn, there, output, detach=detach)
+    _refuse(named, {"--workers": workers, "--detach": detach or None}, "the stack")
+    local = resume_here(run, {**changed, "workers": processes or AUTO}, there)
+    settings = named.settings(local.to_json())
+    print_run(run, output, ledger=settings.ledger)
+    with rejects_file(rejects, local.source.names) as file:
+        # Checked first: a finished run no longer needs its source.
+        result = _finished_result(run, changed, there, output)
+        if result is None:
+            result = import_with_progress(
+                *(local.to_json(), named, output, processes),
+                rejects=file,
+                resume=named.command("resume"),
+                limits=limits,
+            )
+        else:
+            result = with_rejects(result, settings, file)
+            print_error(result.report.error)
+    return show_result(result, output, named)
 
 
 def _refuse(named: NamedRun, given: dict[str, object], other: str) -> None:
@@ -250,35 +262,6 @@ def _refuse(named: NamedRun, given: dict[str, object], other: str) -> None:
             raise InvalidUsage(
                 f"{name} is for runs of {other}, and {named.run} is a run of {place}"
             )
-
-
-def _resume_here(
-    named: NamedRun,
-    changed: dict[str, Any],
-    limits: NewLimits,
-    there: RunLocation,
-    processes: int | None,
-    rejects: str | None,
-    output: Output,
-) -> int:
-    run = named.run
-    payload = resume_here(run, {**changed, "workers": processes or AUTO}, there)
-    settings = named.settings(payload.to_json())
-    print_run(run, output, ledger=settings.ledger)
-    with rejects_file(rejects, payload.source.names) as file:
-        # Checked first: a finished run no longer needs its source.
-        result = _finished_result(run, changed, there, output)
-        if result is None:
-            result = import_with_progress(
-                *(payload.to_json(), named, output, processes),
-                rejects=file,
-                resume=named.command("resume"),
-                limits=limits,
-            )
-        else:
-            result = with_rejects(result, settings, file)
-            print_error(result.report.error)
-    return show_result(result, output, named)
 
 
 def _finished_result(

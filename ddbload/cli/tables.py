@@ -12,10 +12,15 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
+from ddbload.cli.terminal import EXIT_DONE, EXIT_FAILED, exit_status
 from ddbload.errors import visible
 from ddbload.runs.progress import (
     CHECKING,
+    DONE_CHUNK,
+    FAILED_CHUNK,
     IMPORTING,
+    RUNNING_CHUNK,
+    WAITING,
     ChunkStates,
     RunProgress,
     percent,
@@ -26,16 +31,15 @@ from ddbload.runs.progress import (
 if TYPE_CHECKING:
     from rich.console import ConsoleOptions, RenderableType, RenderResult
 
-STATUS_STYLES = {
-    **dict.fromkeys(("FINE", "SUCCEEDED", "ALREADY_LOADED"), "bold green"),
-    **dict.fromkeys(("REJECTS", "SUCCEEDED_WITH_REJECTS", "CANCELLED", "INTERRUPTED"), "yellow"),
-    **dict.fromkeys(("FAILS", "FAILED", "LedgerDamaged"), "bold red"),
-    "RUNNING": "cyan",
-}
-"""Color of each status of a plan or run."""
+_STYLES = {EXIT_DONE: "bold green", EXIT_FAILED: "bold red"}
 PIPE_COLUMNS = 4000
 """Width of a table in a pipe; wide enough that no cell is cut."""
 _TRAILING = re.compile(r"[ ]+$", re.MULTILINE)
+
+
+def status_style(status: str) -> str:
+    """Return the color of a plan's or run's status, by the exit status that it gives."""
+    return "cyan" if status == "RUNNING" else _STYLES.get(exit_status(status), "yellow")
 
 
 def draw(drawn: RenderableType, *, whole_lines: bool = False) -> None:
@@ -87,12 +91,12 @@ def make_table(
 
 
 _CHUNK_STYLES = {
-    "failed": "bold white on red",
-    "done": "green",
-    "running": "cyan",
-    "waiting": "bright_black",
+    FAILED_CHUNK: ("failed", "bold white on red"),
+    DONE_CHUNK: ("done", "green"),
+    RUNNING_CHUNK: ("running", "cyan"),
+    WAITING: ("waiting", "bright_black"),
 }
-"""Color of the number of chunks in each state."""
+"""Name and color of each state of a chunk."""
 
 
 class ProgressView:
@@ -142,7 +146,10 @@ def _bar(label: str, progress: RunProgress | None, words: str) -> Table:
 
 def _chunk_counts(chunks: ChunkStates) -> Text:
     """Return the number of chunks in each state."""
-    counts = ((kind, getattr(chunks, kind)) for kind in _CHUNK_STYLES)
-    shown = [Text(f"{count:,} {kind}", _CHUNK_STYLES[kind]) for kind, count in counts if count]
+    shown = [
+        Text(f"{count:,} {name}", style)
+        for state, (name, style) in _CHUNK_STYLES.items()
+        if (count := chunks.count(state))
+    ]
     line = Text(f"{len(chunks):,} chunks: ", no_wrap=True, overflow="ellipsis")
     return line.append_text(Text(", ").join(shown))

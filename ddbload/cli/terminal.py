@@ -17,13 +17,14 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import field
 from types import FrameType
 from typing import TYPE_CHECKING, Any
 
 import click
 
 from ddbload.errors import DdbloadError, Interrupted, InvalidUsage, OutputUnwritable, visible
+from ddbload.records import MutableRecord
 
 if TYPE_CHECKING:
     from _typeshed import ReadableBuffer
@@ -247,8 +248,7 @@ def ask_to_agree(question: str, *, unasked: str, declined: str) -> None:
         raise InvalidUsage(declined)
 
 
-@dataclass(slots=True)
-class Output:
+class Output(MutableRecord):
     """Output options of a command: --json, --all, --quiet and --verbose."""
 
     as_json: bool = False
@@ -257,11 +257,6 @@ class Output:
     verbose: bool = False
     _began: float = field(default_factory=time.monotonic, init=False)
     _read_at: float = field(default=float("-inf"), init=False)
-
-    @property
-    def draws(self) -> bool:
-        """True if progress is drawn, or printed as lines from time to time."""
-        return not (self.quiet or self.verbose)
 
     @property
     def notice(self) -> Callable[[str], None] | None:
@@ -306,7 +301,7 @@ def live_reading(
     output: Output, doing: str = "reading the source"
 ) -> Iterator[Callable[[int, int, int], None]]:
     """Yield a function that shows bytes read, total bytes, and rows: as a bar, or as steps."""
-    console = live_console() if output.draws else None
+    console = None if output.quiet or output.verbose else live_console()
     if console is None:
         yield output.step_reading
         return

@@ -22,10 +22,9 @@ from ddbload.cli.terminal import Output
 from ddbload.context import reading_context
 from ddbload.contracts.payload import Payload
 from ddbload.contracts.results import Failure
-from ddbload.contracts.row_counts import WorkTotals
 from ddbload.contracts.run_record import amount_text
-from ddbload.convert.sinks import FileSink
-from ddbload.errors import DdbloadError, InvalidUsage, OutputUnwritable, visible
+from ddbload.convert.sinks import FileSink, disk_errors
+from ddbload.errors import DdbloadError, InvalidUsage, visible
 from ddbload.ledger.ledger import temporary_ledger
 from ddbload.verification import verify
 from ddbload.verification.verify import Verdict, VerifySettings
@@ -145,11 +144,7 @@ def _verify(
             agree(verification, settings, output, yes=yes)
             most = estimate.most_units(FREE_DOLLARS, MOST_OVER_ESTIMATE)
             started = time.monotonic()
-            with terminal.live_reading(output) as show:
-
-                def watch(done: WorkTotals, size: int) -> None:
-                    show(done.bytes, size, done.rows.read)
-
+            with terminal.live_reading(output) as watch:
                 verification.run(
                     verdict,
                     None if folder is None else folder.write,
@@ -260,10 +255,8 @@ class DifferenceFolder:
     def __init__(self, path: str, unfinished: ExitStack) -> None:
         """Create the files. `unfinished` removes them unless they are finished."""
         self._folder = Path(path)
-        try:
+        with disk_errors(f"--out {path}"):
             self._folder.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise self._unwritable(error) from None
         self._counts = dict.fromkeys((verify.MISSING, verify.DIFFERENT, verify.EXTRA), 0)
         self._sinks: dict[str, FileSink] = {}
         for kind in self._counts:
@@ -285,10 +278,8 @@ class DifferenceFolder:
             if kind != verify.EXTRA or keep_extra:
                 sink.finish()
                 continue
-            try:
+            with disk_errors(f"--out {self._folder}"):
                 self._path(kind).unlink(missing_ok=True)
-            except OSError as error:
-                raise self._unwritable(error) from None
 
     def commands(self, table: str, aws: AwsSettings) -> list[str]:
         """Return ddbload commands that would make the table's items equal to the source's."""
@@ -306,6 +297,3 @@ class DifferenceFolder:
 
     def _path(self, kind: str) -> Path:
         return self._folder / f"{kind}.jsonl"
-
-    def _unwritable(self, error: OSError) -> OutputUnwritable:
-        return OutputUnwritable(f"--out {self._folder}: {error.strerror}")

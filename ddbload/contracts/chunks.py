@@ -6,7 +6,6 @@ import base64
 import re
 import zlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Annotated, Any
 
 from ddbload.contracts.messages import (
@@ -24,7 +23,6 @@ WINDOW_BYTES = 32 * 1024
 """Most bytes back that DEFLATE data refer to (RFC 1951)."""
 
 
-@dataclass(frozen=True, slots=True)
 class Chunk(Message):
     """A byte range of whole rows: `start` inclusive, `end` exclusive."""
 
@@ -71,7 +69,6 @@ def _read_places(f: JsonObjectReader) -> tuple[int, ...] | None:
     return tuple(places)
 
 
-@dataclass(frozen=True, slots=True)
 class ObjectSlice(Message):
     """The rows of one object, as a slice of the rows of the run."""
 
@@ -97,7 +94,6 @@ class ObjectSlice(Message):
         return self.base + self.size
 
 
-@dataclass(frozen=True, slots=True)
 class PreflightCursor(Message):
     """Position at which a scan continues: the first row of the next chunk, and its number."""
 
@@ -113,7 +109,6 @@ class PreflightCursor(Message):
     """Windows in a row, the last ones, in which no row end could be proved."""
 
 
-@dataclass(frozen=True, slots=True)
 class ListingCursor(Message):
     """Part of the listing of a source's objects that an invocation has written."""
 
@@ -127,7 +122,6 @@ def _read_open(f: JsonObjectReader) -> tuple[Mapping[str, Any], ...]:
     return tuple(map(dict, f.items("open")))
 
 
-@dataclass(frozen=True, slots=True)
 class ListingPart(Message):
     """Listing of a source's objects as far as invocations have come."""
 
@@ -151,7 +145,6 @@ class ListingPart(Message):
     """Objects of the page that is not full yet."""
 
 
-@dataclass(frozen=True, slots=True)
 class ManifestPart(Message):
     """The chunks that one preflight invocation cut; the last part has no cursor."""
 
@@ -175,7 +168,6 @@ def _read_window(f: JsonObjectReader) -> bytes | None:
     return window
 
 
-@dataclass(frozen=True, slots=True)
 class SeekPoint(Message):
     """Place in a compressed object at which decompression can begin.
 

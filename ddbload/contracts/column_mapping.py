@@ -9,10 +9,11 @@ import io
 import json
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from itertools import combinations
 from typing import Self
 
+from ddbload.contracts.messages import is_text
 from ddbload.contracts.payload import ColumnMapping, Payload
 from ddbload.contracts.run_record import Table
 from ddbload.contracts.source import AUTO, Source
@@ -27,6 +28,7 @@ from ddbload.errors import (
     InvalidPayload,
     TooManyColumns,
 )
+from ddbload.records import Record
 
 HMAC = "hmac"
 """Filter that needs the key of `HMAC_KEY`."""
@@ -39,8 +41,7 @@ FILTERS: dict[str, Callable[[str], str]] = {
 }
 """Filters without a key, by Python's rules for Unicode."""
 _KNOWN = (*FILTERS, HMAC)
-_PIECE = re.compile(r"\{\{|\}\}|\{([^{}]+)\}|[{}]")
-_BARS = re.compile(r"\|\||\|")
+_PIECE = re.compile(r"\{([^{}]+)\}|(\{\{|\}\}|[{}])")
 
 
 def shown(name: str) -> str:
@@ -48,8 +49,7 @@ def shown(name: str) -> str:
     return repr(name if len(name) <= 60 else name[:57] + "...")
 
 
-@dataclass(frozen=True, slots=True)
-class TemplatePart:
+class TemplatePart(Record):
     """A column in a template, and the filters that its text passes."""
 
     text: str
@@ -61,15 +61,11 @@ class TemplatePart:
     @classmethod
     def read(cls, text: str) -> Self:
         """Read `id|trim|lower`. A doubled bar is a bar of the name."""
-        pieces, position = [""], 0
-        for bar in _BARS.finditer(text):
-            pieces[-1] += text[position : bar.start()]
-            position = bar.end()
-            if bar[0] == "||":
-                pieces[-1] += "|"
-            else:
-                pieces.append("")
-        pieces[-1] += text[position:]
+        pieces = [""]
+        for number, part in enumerate(text.split("||")):
+            first, *others = part.split("|")
+            pieces[-1] += f"|{first}" if number else first
+            pieces += others
         name, *filters = pieces
         return cls(text, name, tuple(each.strip() for each in filters))
 
@@ -77,18 +73,8 @@ class TemplatePart:
         """Return the part of a source with these columns: one may be named as the whole text."""
         return replace(self, name=self.text, filters=()) if self.text in columns else self
 
-    def check(self, attribute: str) -> None:
-        """Raise `InvalidPayload` for an unknown filter."""
-        for each in self.filters:
-            if each not in _KNOWN:
-                raise InvalidPayload(
-                    f"the template of {shown(attribute)} has the filter {shown(each)}, and the"
-                    f" filters are {', '.join(_KNOWN)}; a | of a column's name is written ||"
-                )
 
-
-@dataclass(frozen=True, slots=True)
-class Template:
+class Template(Record):
     """A text with columns in braces, such as `USER#{id|lower}`; `{{` and `}}` are braces."""
 
     literals: tuple[str, ...]
@@ -100,23 +86,20 @@ class Template:
     @classmethod
     def read(cls, text: str, attribute: str) -> Self:
         """Read the template of an attribute. Raises `InvalidPayload`."""
-        literals, parts = [""], []
-        position = 0
-        for found in _PIECE.finditer(text):
-            literals[-1] += text[position : found.start()]
-            position = found.end()
-            if found[1] is not None:
-                parts.append(TemplatePart.read(found[1]))
-                literals.append("")
-            elif len(found[0]) == 2:
-                literals[-1] += found[0][0]
+        literal, *others = _PIECE.split(text)
+        literals, parts = [literal], list[TemplatePart]()
+        for column, brace, literal in zip(others[::3], others[1::3], others[2::3], strict=True):
+            if column is not None:
+                parts.append(TemplatePart.read(column))
+                literals.append(literal)
+            elif len(brace) == 2:
+                literals[-1] += brace[0] + literal
             else:
                 raise InvalidPayload(
-                    f"the template of {shown(attribute)} has a single {found[0]!r}: write a column"
+                    f"the template of {shown(attribute)} has a single {brace!r}: write a column"
                     " as {name}, and a literal brace as {{ or }}"
                 )
-        literals[-1] += text[position:]
-        if any("\ud800" <= character <= "\udfff" for character in text):
+        if not is_text(text):
             raise InvalidPayload(f"the template of {shown(attribute)} is not valid UTF-8")
         return cls(tuple(literals), tuple(parts))
 
@@ -163,8 +146,7 @@ def key_fingerprint(key: bytes, salt: str) -> str:
     ]
 
 
-@dataclass(frozen=True, slots=True)
-class ColumnChanges:
+class ColumnChanges(Record):
     """Changes to the columns of a source, or to the members of a JSON row: a checked mapping."""
 
     rename: Mapping[str, str] = field(default_factory=dict)
@@ -213,8 +195,12 @@ class ColumnChanges:
         """
         templates = {name: each.named(columns) for name, each in self.templates.items()}
         for name, template in templates.items():
-            for part in template.parts:
-                part.check(name)
+            unknown = [e for part in template.parts for e in part.filters if e not in _KNOWN]
+            if unknown:
+                raise InvalidPayload(
+                    f"the template of {shown(name)} has the filter {shown(unknown[0])}, and the"
+                    f" filters are {', '.join(_KNOWN)}; a | of a column's name is written ||"
+                )
         return replace(self, templates=templates)
 
     @property
@@ -391,8 +377,7 @@ MAX_MARK = 1000
 """Characters of a delimiter or comment mark: patterns are compiled of them."""
 
 
-@dataclass(frozen=True, slots=True)
-class Dialect:
+class Dialect(Record):
     """RFC 4180 with any Unicode characters for delimiter, quote, escape and comment.
 
     Rows end with CR, LF or CRLF, also mixed. A quote opens a quoted field only as the field's

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Annotated, Self
 
 from ddbload.contracts.messages import JsonObjectReader, JsonRule, Message, is_text
@@ -28,7 +27,6 @@ _VALUE = JsonRule(
 )
 
 
-@dataclass(frozen=True, slots=True)
 class Comparison(Message):
     """A condition on one column of the source; an empty value stands for no value."""
 

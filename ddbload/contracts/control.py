@@ -5,13 +5,14 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Annotated, Self
 
 from ddbload.contracts.messages import JsonRule, Message
 from ddbload.contracts.options import Options
 from ddbload.contracts.row_counts import OUTCOMES, RowCounts, WorkTotals, WriteStats
 from ddbload.contracts.run_record import MOST_UNITS
+from ddbload.records import Record
 
 CONTROL_SECONDS, MAX_CONTROL_SECONDS = 2.0, 4.0
 """Seconds between two reads of `control.json` by a worker, of few workers and of many."""
@@ -48,7 +49,6 @@ _NAME = re.compile(
 )
 
 
-@dataclass(frozen=True, slots=True)
 class Control(Message):
     """`control.json`: limits that the workers of a run obey within seconds.
 
@@ -78,8 +78,7 @@ class Control(Message):
         return replace(self, state=CANCELLED_CONTROL)
 
 
-@dataclass(frozen=True, slots=True)
-class NewLimits:
+class NewLimits(Record):
     """Limits that replace those of a run; None leaves one as it is, `UNLIMITED` removes it."""
 
     max_wcu: float | str | None = None
@@ -94,8 +93,7 @@ class NewLimits:
         return cls(options.max_wcu if percent is None else f"{percent}%", options.max_cost)
 
 
-@dataclass(frozen=True, slots=True)
-class WorkerProgress:
+class WorkerProgress(Record):
     """Progress of one worker: a process of `import`, or one environment of the function.
 
     It is the name of an empty object in the ledger, so that one listing reads the progress of all
@@ -149,6 +147,39 @@ class WorkerProgress:
             *(_limit_of(wcu), _limit_of(unit_limit), _totals_of(totals[:_TOTALS])),
             *(None if chunk == _NONE else int(chunk), int(start), _totals_of(totals[_TOTALS:])),
         )
+
+
+class SeenWorker(Record):
+    """Worker of a run, as found in a listing, and what it takes of the run's limits."""
+
+    progress: WorkerProgress
+    age: float
+    """Seconds since the worker last wrote its progress."""
+    alive: bool
+    """False if the worker has been silent for so long that it must have died or stopped."""
+
+    @property
+    def working(self) -> bool:
+        """True if the worker may send requests."""
+        return self.alive and self.progress.state != IDLE
+
+    @property
+    def wcu(self) -> float:
+        """Write units per second that the worker may send."""
+        # Without a claim it does not know the limit yet. Once it does, it lists the claims of all
+        # others.
+        return (self.progress.wcu or 0.0) if self.working else 0.0
+
+    @property
+    def units(self) -> float:
+        """Write units that the worker has consumed or may still consume."""
+        limit = self.progress.unit_limit
+        return self.progress.totals.work.consumed_wcu if limit is None else limit
+
+    @property
+    def units_spent(self) -> float:
+        """Write units that the worker has consumed or cannot give back."""
+        return self.progress.totals.work.consumed_wcu if self.working else self.units
 
 
 def control_seconds(ages: Iterable[float]) -> float:

@@ -1,9 +1,8 @@
 """Messages that cross an edge between states, processes and runs, and strict reading of JSON.
 
-A message is a frozen dataclass with `to_json` and a strict `from_json`, which reads each field by
-its type. Every error is `InvalidPayload` and names the field by its path, such as
-`options.workers`. Field names are whole words. Byte offsets are absolute in the source; lines count
-from 1.
+A message is a record with `to_json` and a strict `from_json`, which reads each field by its type.
+Every error is `InvalidPayload` and names the field by its path, such as `options.workers`. Field
+names are whole words. Byte offsets are absolute in the source; lines count from 1.
 """
 
 from __future__ import annotations
@@ -11,8 +10,8 @@ from __future__ import annotations
 import json
 import re
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import MISSING, Field, dataclass, field, fields
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import MISSING, Field, field, fields
 from functools import cache
 from types import NoneType
 from typing import (
@@ -24,10 +23,10 @@ from typing import (
     cast,
     get_args,
     get_origin,
-    get_type_hints,
 )
 
 from ddbload.errors import DdbloadError, InvalidPayload, LedgerDamaged, nearest_name
+from ddbload.records import Record
 
 T = TypeVar("T")
 _SURROGATES = re.compile("[\ud800-\udfff]")
@@ -229,8 +228,7 @@ FieldReader = tuple[Callable[..., Any], tuple[Any, ...]]
 """A function that reads one field, and its arguments after the `JsonObjectReader`."""
 
 
-@dataclass(frozen=True, slots=True)
-class JsonRule:
+class JsonRule(Record):
     """Rule of a field beyond its type: `year: Annotated[int, JsonRule(least=1)]`."""
 
     least: int = 0
@@ -246,14 +244,14 @@ class JsonRule:
     """Function of the module that reads the field, where its type is not enough."""
 
 
-SPARSE = JsonRule(sparse=True)
+_NO_RULE, SPARSE = JsonRule(), JsonRule(sparse=True)
 LineNumber = Annotated[int, JsonRule(least=1)]
 CountedLine = Annotated[int, JsonRule(least=0)]
 """Line number in the source; in a chunk whose first line is not known, the line ends before."""
 
 
-class Message:
-    """Plain data that is written as JSON of the same shape, and read back."""
+class JsonObject:
+    """Base of data classes that are written as JSON of the same shape, and read back."""
 
     __slots__ = ()
 
@@ -292,20 +290,26 @@ class Message:
         """Raise `InvalidPayload` for a combination of fields that the message does not allow."""
 
 
+class Message(JsonObject, Record):
+    """Record that is written as JSON, and read back."""
+
+    __slots__ = ()
+
+
 def _to_json(value: Any) -> Any:
-    if isinstance(value, Message):
+    if isinstance(value, JsonObject):
         return value.to_json()
     if isinstance(value, list | tuple):
         return [_to_json(each) for each in value]
     return dict(value) if isinstance(value, Mapping) else value
 
 
-def typed_fields(kind: type[Message]) -> tuple[tuple[Field[Any], Any, JsonRule], ...]:
+@cache
+def typed_fields(kind: type[JsonObject]) -> tuple[tuple[Field[Any], Any, JsonRule], ...]:
     """Return each field of a message with its type and its rule."""
-    hints = get_type_hints(kind, include_extras=True)
     found = []
     for each in fields(cast("Any", kind)):
-        hint, rule = hints[each.name], JsonRule()
+        hint, rule = _type_of(str(each.type), kind.__module__), _NO_RULE
         if get_origin(hint) is Annotated:
             hint, rule = get_args(hint)[0], get_args(hint)[-1]
         found.append((each, hint, rule))
@@ -313,13 +317,19 @@ def typed_fields(kind: type[Message]) -> tuple[tuple[Field[Any], Any, JsonRule],
 
 
 @cache
-def _written_fields(kind: type[Message]) -> tuple[tuple[str, Any, bool], ...]:
+def _type_of(hint: str, module: str) -> Any:
+    # As `typing.get_type_hints`, which does not remember the types that many fields have.
+    return eval(hint, vars(sys.modules[module]))  # noqa: S307 - an annotation of ours
+
+
+@cache
+def _written_fields(kind: Any) -> tuple[tuple[str, Any, bool], ...]:
     """Return the name and the default of each field, and true for a sparse one."""
     return tuple((each.name, _default(each), rule.sparse) for each, _, rule in typed_fields(kind))
 
 
 @cache
-def _readers(kind: type[Message]) -> tuple[str, tuple[FieldReader, ...]]:
+def _readers(kind: Any) -> tuple[str, tuple[FieldReader, ...]]:
     """Return the path of a message in errors, and a reader for each of its fields.
 
     Made at the first use of a class: resolving type hints would slow down every import.
@@ -354,7 +364,7 @@ def _value_reader(name: str, hint: Any, rule: JsonRule, absent: Any) -> FieldRea
     if kind is Mapping:
         texts = kinds[1] is str
         return (JsonObjectReader.text_map, ()) if texts else (JsonObjectReader.mapping, (absent,))
-    if isinstance(kind, type) and issubclass(kind, Message):
+    if isinstance(kind, type) and issubclass(kind, JsonObject):
         return _read_message, (kind, absent)
     if kind is str and rule.choices:
         return JsonObjectReader.choice, (rule.choices, absent)
@@ -389,12 +399,12 @@ def _read_matching(
     return value
 
 
-def _read_message(f: JsonObjectReader, name: str, kind: type[Message], absent: Any) -> Any:
+def _read_message(f: JsonObjectReader, name: str, kind: type[JsonObject], absent: Any) -> Any:
     value = f.raw(name) if absent is not None else f.required(name)
     return absent if value is None else kind.from_json(value, f.path(name))
 
 
-def _read_messages(f: JsonObjectReader, name: str, kind: type[Message]) -> tuple[Message, ...]:
+def _read_messages(f: JsonObjectReader, name: str, kind: type[JsonObject]) -> tuple[Any, ...]:
     path = f.path(name)
     return tuple(
         kind.from_json(each, f"{path}[{number}]") for number, each in enumerate(f.items(name))
@@ -408,8 +418,7 @@ INPUT, TYPES_AND_MAPPING, WRITING, RUN = ("Input", "Types and mapping", "Writing
 _SAME: Any = object()
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Option:
+class Option(Record):
     """An option, as the command line has it."""
 
     field: str
@@ -458,13 +467,14 @@ def option(
     return field(default=default, metadata=metadata)
 
 
-def declared(kind: type) -> Iterator[Option]:
-    """Yield the options that the fields of a message declare."""
-    for each in fields(cast("Any", kind)):
-        settings = each.metadata.get("option")
-        if settings is not None:
-            flag = settings.get("flag") or "--" + each.name.replace("_", "-")
-            yield Option(**{**settings, "field": each.name, "flag": flag})
+@cache
+def declared(kind: Any) -> tuple[Option, ...]:
+    """Return the options that the fields of a message declare."""
+    return tuple(
+        Option(**{"flag": "--" + each.name.replace("_", "-"), **settings, "field": each.name})
+        for each in fields(kind)
+        if (settings := each.metadata.get("option")) is not None
+    )
 
 
 def encode_json(value: object) -> bytes:

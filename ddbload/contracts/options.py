@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import partial
 from typing import Annotated, Any
 
@@ -20,6 +19,7 @@ from ddbload.contracts.messages import (
 from ddbload.contracts.source import AUTO
 from ddbload.dynamodb.modes import MODES, PUT, Condition, WriteMode, mode_of
 from ddbload.errors import InvalidPayload
+from ddbload.records import Record
 
 write_option = partial(option, group=WRITING)
 limit_option = partial(option, group=RUN)
@@ -52,8 +52,7 @@ def parse_percent(text: str) -> float | None:
     return parse_share(text) or None
 
 
-@dataclass(frozen=True, slots=True)
-class RejectLimit:
+class RejectLimit(Record):
     """Rows of a run that may be rejected: a number of them, or a share of those that are read."""
 
     rows: int
@@ -140,7 +139,6 @@ def _positive(name: str) -> Callable[[JsonObjectReader], float | None]:
     return read
 
 
-@dataclass(frozen=True, slots=True)
 class Options(Message):
     """Options of a run."""
 

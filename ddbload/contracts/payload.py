@@ -7,7 +7,7 @@ import hmac
 import json
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import field, fields, replace
 from functools import cache, partial
 from typing import Annotated, Any
 
@@ -104,7 +104,6 @@ def check_run_id(text: str) -> str:
     return text
 
 
-@dataclass(frozen=True, slots=True)
 class ColumnMapping(Message):
     """Mapping of columns to attributes."""
 
@@ -132,7 +131,6 @@ class ColumnMapping(Message):
         return bool(self.rename or self.drop or self.set)
 
 
-@dataclass(frozen=True, slots=True)
 class NullHandling(Message):
     """Cells that are null, and the attribute that a null becomes."""
 
@@ -257,7 +255,6 @@ def with_options_in_parts(value: object) -> object:
     return {**{name: each for name, each in value.items() if name not in named}, **parts}
 
 
-@dataclass(frozen=True, slots=True)
 class Payload(Message):
     """The input of an execution: what to load, and where to."""
 
@@ -447,7 +444,9 @@ def _asked(payload: Payload) -> dict[str, Any]:
         if name not in ("source", "options")
     }
     for part in (payload.source, payload.options):
-        parts |= {name: _meant(part, name) for name in DECISIVE[type(part)]}
+        for name in DECISIVE[type(part)]:
+            value, spell = getattr(part, name), _SPELLINGS.get(name)
+            parts[name] = _plain(value) if spell is None else spell(part, value)
     return parts
 
 
@@ -463,16 +462,9 @@ def _plain(value: Any) -> Any:
     return value
 
 
-def _meant(part: Source | Options, name: str) -> Any:
-    """Return a field of a source or of options, normalized to one spelling per meaning."""
-    value = getattr(part, name)
-    spell = _SPELLINGS.get(name)
-    if spell is not None:
-        return spell(part, value)
-    return list(value) if name == "columns" and value is not None else _plain(value)
-
-
 _SPELLINGS: Mapping[str, Callable[[Any, Any], Any]] = {
+    # The order of columns has a meaning.
+    "columns": lambda _, columns: None if columns is None else list(columns),
     "encoding": lambda _, name: known_codec(name) or name,
     # A quote as escape character means doubled quotes.
     "escape": lambda source, escape: None if escape == source.quote else escape,

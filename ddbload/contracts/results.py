@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Annotated, Any, Self
 
 from ddbload.contracts.messages import SPARSE, JsonObjectReader, JsonRule, Message
@@ -69,7 +69,6 @@ def _read_causes(f: JsonObjectReader) -> dict[str, int] | None:
         return {cause: counts.whole(cause, least=1) for cause in f.mapping("causes")}
 
 
-@dataclass(frozen=True, slots=True)
 class Segment(Message):
     """Result of one invocation on a chunk: the rows from `start` to `end`, exclusive."""
 
@@ -110,7 +109,6 @@ def _read_options(f: JsonObjectReader) -> tuple[Mapping[str, Any], ...]:
 _OPTIONS = JsonRule(sparse=True, read=_read_options)
 
 
-@dataclass(frozen=True, slots=True)
 class Failure(Message):
     """Name and message of an error. The message never holds row data."""
 
@@ -168,7 +166,6 @@ def _without_rows(option: Mapping[str, Any]) -> dict[str, Any]:
     return {**option, "options": words, "names": None, "rows": []}
 
 
-@dataclass(frozen=True, slots=True)
 class ExecutionOutput(Message):
     """Output of an execution; with an `error`, the execution ends in the Fail state."""
 
@@ -201,7 +198,6 @@ class ExecutionOutput(Message):
         return result
 
 
-@dataclass(frozen=True, slots=True)
 class ExecutionAttempt(Message):
     """One attempt of an execution, which keeps its ARN when it is redriven."""
 
@@ -215,7 +211,6 @@ class ExecutionAttempt(Message):
         return None if execution is None else cls(execution, redrives)
 
 
-@dataclass(frozen=True, slots=True)
 class Report(Message):
     """`report.json`: the result of a run, added up from its ledger."""
 
@@ -284,7 +279,6 @@ class Report(Message):
         return value
 
 
-@dataclass(frozen=True, slots=True)
 class Heartbeat(Message):
     """`progress.json`: proof that a local run is alive, and its progress."""
 

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import astuple, dataclass, field, fields
+from dataclasses import astuple, field, fields
 from typing import Annotated, Any, Self, cast
 
 from ddbload.contracts.messages import SPARSE, JsonObjectReader, JsonRule, Message
 from ddbload.dynamodb.modes import mode_of
+from ddbload.records import Record
 
 NO_ROWS = "the source has no rows: check that it is the one you mean"
 """Warning about a run that has succeeded, and read nothing."""
@@ -33,7 +34,6 @@ class Sums:
         return type(self)(*(getattr(self, name) + getattr(other, name) for name in names))
 
 
-@dataclass(frozen=True, slots=True)
 class RowCounts(Sums, Message):
     """Rows that were read, and how many had each outcome.
 
@@ -102,7 +102,6 @@ OUTCOMES = tuple(each.name for each in fields(RowCounts) if each.name != "read")
 """Names of the outcomes, in the order in which they are shown."""
 
 
-@dataclass(frozen=True, slots=True)
 class WriteStats(Sums, Message):
     """Requests that writing took, and the capacity that they consumed."""
 
@@ -117,8 +116,7 @@ class WriteStats(Sums, Message):
     operation" (ConsumedCapacity; TOTAL is its aggregate). Vector indexes are metered apart."""
 
 
-@dataclass(frozen=True, slots=True)
-class WorkTotals(Sums):
+class WorkTotals(Sums, Record):
     """Rows, requests and bytes of work on a source."""
 
     rows: RowCounts = field(default_factory=RowCounts)
@@ -145,8 +143,7 @@ _SAMPLES = JsonRule(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class ProgressSample:
+class ProgressSample(Record):
     """Totals of an invocation at one moment."""
 
     seconds: float
@@ -159,7 +156,6 @@ class ProgressSample:
     """Throttled requests."""
 
 
-@dataclass(frozen=True, slots=True)
 class SegmentTimes(Message):
     """Beginning and end of an invocation on a chunk, and samples of its totals."""
 

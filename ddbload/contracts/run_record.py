@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import hashlib
 import json
+import math
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Annotated, Any, Self
 
 from ddbload.contracts.messages import SPARSE, CountedLine, JsonObjectReader, JsonRule, Message
 from ddbload.contracts.options import EDGES, Options
 from ddbload.contracts.payload import Payload, check_run_id
+from ddbload.dynamodb.limits import WRITE_UNIT_BYTES
 from ddbload.dynamodb.modes import WriteMode, mode_of
 from ddbload.errors import InvalidPayload
+from ddbload.records import Record
 
 LEDGER_VERSION = 2
 """Version of the ledgers that are written and read; others are refused."""
@@ -24,7 +27,6 @@ INDEX_ONE_OF_SEVERAL_BYTES = 256 * 1024 * 1024
 """Compressed size above which one of several objects is cut where preflight does not read all."""
 
 
-@dataclass(frozen=True, slots=True)
 class Cursor(Message):
     """Byte offset and line of the first row that is not settled.
 
@@ -38,8 +40,7 @@ class Cursor(Message):
 _FIXED_BY_RECORD = ("source", "target", "types", "infer_types", "mapping", "nulls", "where")
 
 
-@dataclass(frozen=True, slots=True)
-class Resume:
+class Resume(Record):
     """Input of an execution that resumes an earlier run, whose record says what to load."""
 
     run: str
@@ -85,7 +86,6 @@ class Resume:
         return replace(earlier, source=source, options=options, once=False, force=False)
 
 
-@dataclass(frozen=True, slots=True)
 class KeyAttribute(Message):
     """A key attribute of the table or of one of its indexes."""
 
@@ -95,7 +95,6 @@ class KeyAttribute(Message):
     """DynamoDB's limit for the size of this key."""
 
 
-@dataclass(frozen=True, slots=True)
 class Table(Message):
     """The table as DescribeTable showed it when the run began."""
 
@@ -107,7 +106,6 @@ class Table(Message):
     index_keys: tuple[KeyAttribute, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
 class LoadedBefore(Message):
     """Objects that a run leaves out, since the same was loaded of them; and one run that did."""
 
@@ -141,7 +139,6 @@ class LoadedBefore(Message):
         )
 
 
-@dataclass(frozen=True, slots=True)
 class RunRecord(Message):
     """`run.json`: everything that the workers of a run share."""
 
@@ -250,6 +247,13 @@ class RunRecord(Message):
         # The last row of an object may lack its end.
         return max(0, self.size - read_bytes) // shortest + (self.objects or 1)
 
+    @property
+    def estimated_units(self) -> float:
+        """Write units of the run if its rows are as short as can be; infinite if unknown."""
+        if self.size is None:
+            return math.inf
+        return (self.most_rows_besides(0) or 0) + self.size / WRITE_UNIT_BYTES
+
     def wants_index(self, stored_bytes: int) -> bool:
         """Tell whether a compressed object of this size shall be cut into chunks, if it can be."""
         workers = self.most_workers or self.workers
@@ -299,7 +303,6 @@ GIVEN, LIST_PRICE, NOT_BILLED = PRICE_SOURCES = ("given", "us-east-1", "provisio
 capacity and not units."""
 
 
-@dataclass(frozen=True, slots=True)
 class WritePrice(Message):
     """Price of the write units of a run, as its record keeps it."""
 

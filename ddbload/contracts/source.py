@@ -5,13 +5,14 @@ from __future__ import annotations
 import posixpath
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import Annotated, Any, Self
 
 from ddbload.contracts.messages import INPUT, JsonObjectReader, JsonRule, Message, is_text, option
 from ddbload.contracts.text_encodings import UTF_8, is_single_byte
 from ddbload.errors import InvalidPayload
+from ddbload.records import Record
 
 source_option = partial(option, group=INPUT, decisive=True)
 
@@ -24,8 +25,7 @@ CSV, TSV, JSON, DYNAMODB_JSON, DYNAMODB_EXPORT, MONGO_JSON, PARQUET = FORMATS = 
 `LAYOUTS`."""
 
 
-@dataclass(frozen=True, slots=True)
-class Format:
+class Format(Record):
     """Facts of a format, by which steps treat its files and rows."""
 
     delimiter: str | None = None
@@ -207,7 +207,6 @@ def source_fields(source: str) -> dict[str, str]:
     return {"bucket": bucket, "key": key}
 
 
-@dataclass(frozen=True, slots=True)
 class Source(Message):
     """The source of a run, and how to read it.
 
@@ -393,7 +392,7 @@ class Source(Message):
         if isinstance(value, Mapping) and (preset := PRESETS.get(str(value.get("dialect")))):
             given = {k: v for k, v in value.items() if v is not None or k in ("quote", "escape")}
             value = {**preset, **given}
-        return super(Source, cls).from_json(value, path)
+        return super().from_json(value, path)
 
     def cell_type(self, kind: str) -> str:
         """Return the type by which cells are read: a number's has the form of the source's."""

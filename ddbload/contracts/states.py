@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import posixpath
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Annotated, Any
 
 from ddbload.contracts.chunks import Chunk, ListingCursor, PreflightCursor
@@ -43,7 +43,6 @@ def _read_preflight_cursor(f: JsonObjectReader) -> PreflightCursor | ListingCurs
     return kind.from_json(value, f.path("cursor"))
 
 
-@dataclass(frozen=True, slots=True)
 class PreflightTask(Message):
     """Input of the Preflight state: as `Begin` makes it, or as Preflight left it to continue."""
 
@@ -69,7 +68,6 @@ class PreflightTask(Message):
             f.raw(name)
 
 
-@dataclass(frozen=True, slots=True)
 class PreflightRequest(Message):
     """Payload of the function preflight.
 
@@ -88,7 +86,6 @@ class PreflightRequest(Message):
         return ExecutionAttempt.of(self.state.execution, self.redrives)
 
 
-@dataclass(frozen=True, slots=True)
 class PreflightResult(Message):
     """Output of the Preflight state. Without a `cursor` the manifest is complete.
 
@@ -105,7 +102,6 @@ class PreflightResult(Message):
     """ARN of the execution, for Report."""
 
 
-@dataclass(frozen=True, slots=True)
 class ImportTask(Message):
     """Input of the ImportChunk state: chunks that one worker imports side by side.
 
@@ -122,7 +118,6 @@ class ImportTask(Message):
     """Error that ended the step for good, to be recorded in the ledger."""
 
 
-@dataclass(frozen=True, slots=True)
 class ImportResult(Message):
     """Output of the ImportChunk state. Without `chunks` nothing is left to import."""
 
@@ -142,7 +137,6 @@ class ImportResult(Message):
         return Message.to_json(ImportTask(self.run, self.chunks, self.stalled, self.error))
 
 
-@dataclass(frozen=True, slots=True)
 class ReportCursor(Message):
     """Part of a report that an invocation has written: the sums over the first chunks."""
 
@@ -159,7 +153,6 @@ def requested_run(given: object, name: str) -> str:
     return named if isinstance(named, str) and is_run_id(named) else name
 
 
-@dataclass(frozen=True, slots=True)
 class ReportTask(Message):
     """Input of the Report state: the state after all chunks, or after a caught error."""
 
@@ -187,7 +180,6 @@ class ReportTask(Message):
         return requested_run(self.input, self.run)
 
 
-@dataclass(frozen=True, slots=True)
 class ReportRequest(Message):
     """Payload of the function report, in the form of a `PreflightRequest`."""
 
@@ -223,7 +215,6 @@ def failed_report(_: Mapping[str, Any], failure: Failure) -> dict[str, Any]:
     return {"status": FAILED, "error": failure.to_json()}
 
 
-@dataclass(frozen=True, slots=True)
 class RunRequest(Message):
     """`request.json`: the input of a run, before its source and table were looked at."""
 
@@ -277,7 +268,6 @@ RUNS_CANCELLED = "RunsCancelled"
 RUN_METRICS = (RUNS_SUCCEEDED, RUNS_SUCCEEDED_WITH_REJECTS, RUNS_FAILED, RUNS_CANCELLED)
 
 
-@dataclass(frozen=True, slots=True)
 class RunCompleted(Message):
     """Detail of the event `ddbload.run.completed`. It has names and counts, and no row data."""
 

@@ -6,7 +6,7 @@ import hashlib
 import posixpath
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Annotated, Any, Self
 from urllib.parse import parse_qsl, quote, unquote, urlencode
 
@@ -22,6 +22,7 @@ from ddbload.contracts.source import (
     LOCATION_FIELDS,
 )
 from ddbload.errors import InvalidPayload
+from ddbload.records import Record
 
 _PLAIN = "plain text that keys begin with ('' for all)"
 _PREFIX = JsonRule(pattern=re.compile("[^*]*"), wanted=_PLAIN)
@@ -37,7 +38,6 @@ def _read_owner(f: JsonObjectReader) -> str | None:
     return owner
 
 
-@dataclass(frozen=True, slots=True)
 class SourceBucket(Message):
     """Bucket that may be read, or its keys with one prefix."""
 
@@ -127,8 +127,7 @@ _EXPORT_FOLDER = re.compile(r"(?:^|/)AWSDynamoDB/[^/]+/")
 _EXPORT_MANIFESTS = (EXPORT_SUMMARY, EXPORT_FILES, "manifest-summary.md5", "manifest-files.md5")
 
 
-@dataclass(frozen=True, slots=True)
-class Upload:
+class Upload(Record):
     """An uploaded object version."""
 
     bucket: str
@@ -165,7 +164,6 @@ class Upload:
         return UPLOAD_RUN_PREFIX + hashlib.sha256(identity.encode()).hexdigest()[:40]
 
 
-@dataclass(frozen=True, slots=True)
 class UploadRule(Message):
     """The table that uploads with a prefix are loaded into, and how they are read."""
 
@@ -289,7 +287,6 @@ def sequencer_rank(sequencer: str) -> str:
     return sequencer.lower().rstrip("0")
 
 
-@dataclass(frozen=True, slots=True)
 class UploadClaim(Message):
     """Uploaded version of a key that a run shall load."""
 
@@ -304,7 +301,6 @@ class UploadClaim(Message):
         return sequencer_rank(self.sequencer)
 
 
-@dataclass(frozen=True, slots=True)
 class UploadOrder(Message):
     """State of one key: `uploads/<hash of bucket and key>.json`."""
 

@@ -9,14 +9,13 @@ import stat
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import closing
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 from ddbload.aws.table_description import describe_table_with_response
 from ddbload.context import Context
 from ddbload.contracts.options import WHOLE
 from ddbload.contracts.payload import Payload
-from ddbload.contracts.row_counts import WorkTotals
 from ddbload.contracts.run_record import Cursor, RunRecord
 from ddbload.contracts.source import GZIP
 from ddbload.convert.sharded_sink import BucketShards, FolderShards, ShardedSink, ShardTarget
@@ -27,6 +26,7 @@ from ddbload.ledger.ledger import Ledger
 from ddbload.reading.parts import PartOutput, ReadCounts, read_parts
 from ddbload.reading.row_batches import RejectLine, RowBatch, first_rows, iter_row_batches
 from ddbload.reading.row_blocks import RunReader, expected_bytes, rare_gc
+from ddbload.records import Record
 from ddbload.rows.columns import from_octets, to_octets
 from ddbload.steps.checks import NO_TABLE
 from ddbload.steps.prepare import prepare_run, warn_of_reading
@@ -64,7 +64,7 @@ def convert(
     converted: ReadCounts,
     *,
     reject: Callable[[bytes], object] = lambda _: None,
-    watch: Callable[[WorkTotals, int], None] = lambda _done, _size: None,
+    watch: Callable[[int, int, int], None] = lambda _read, _size, _rows: None,
     processes: int = 1,
     make_context: Callable[[], Context] | None = None,
     first: int | None = None,
@@ -78,7 +78,7 @@ def convert(
         sink: Sink for the items. The caller finishes it.
         converted: Counts, updated in place.
         reject: Called with the JSON line of each reject.
-        watch: Called from time to time with the totals, and the bytes to read.
+        watch: Called from time to time with bytes read, bytes in all, and rows read.
         processes: Processes that read and convert. The output is the same for any number.
         make_context: Function that makes the context in another process.
         first: Number of rows to convert, as if the source ended there; None for all.
@@ -147,8 +147,7 @@ _Summary = tuple[ReadCounts, list[RejectLine]]
 """Row counts and rejects of a part."""
 
 
-@dataclass(frozen=True, slots=True)
-class _ConvertJob:
+class _ConvertJob(Record):
     """Job that converts the rows of one part."""
 
     max_rejects: int | None
@@ -184,8 +183,7 @@ class _ConvertJob:
         return items.encode("latin-1")
 
 
-@dataclass(frozen=True, slots=True)
-class _Conversion:
+class _Conversion(Record):
     """Collector that writes converted parts in order, and converts those that a worker gave up."""
 
     record: RunRecord
@@ -193,7 +191,7 @@ class _Conversion:
     sink: Sink
     converted: ReadCounts
     reject: Callable[[bytes], object]
-    watch: Callable[[WorkTotals, int], None]
+    watch: Callable[[int, int, int], None]
 
     def take(self, summary: _Summary, output: PartOutput, start: Cursor) -> bool:
         """Write a converted part; return False if it exceeds the limit of rejects."""
@@ -232,8 +230,7 @@ class _Conversion:
         )
 
     def _show(self) -> None:
-        done = WorkTotals(self.converted.rows, bytes=self.converted.bytes)
-        self.watch(done, expected_bytes(self.record))
+        self.watch(self.converted.bytes, expected_bytes(self.record), self.converted.read)
 
 
 def _with_line(line: bytes, shift: int) -> bytes:
@@ -253,8 +250,7 @@ def _without_blanks(line: str) -> str:
     return to_octets(compact_json(json.loads(from_octets(line))))
 
 
-@dataclass(frozen=True, slots=True)
-class OutputOptions:
+class OutputOptions(Record):
     """Output options of a conversion."""
 
     out: str
@@ -262,7 +258,6 @@ class OutputOptions:
     compression: str | None
     """One of `COMPRESSIONS`. The default follows the file name; parts are gzipped."""
     part_bytes: int
-    seed: int
     threads: int = 1
     """Number of threads that compress."""
 
@@ -272,11 +267,17 @@ def open_sink(wanted: OutputOptions, context: Context) -> Sink:
     out = wanted.out
     if out == "-":
         return StreamSink(sys.stdout.buffer, "standard output")
-    if out.startswith("s3://") or out.endswith("/") or Path(out).is_dir():
+    target: ShardTarget | None = None
+    if out.startswith("s3://"):
+        bucket, _, prefix = out.removeprefix("s3://").partition("/")
+        policy = context.retry_policy
+        target = BucketShards(context.clients.s3, bucket, prefix, retry_policy=policy)
+    elif out.endswith("/") or Path(out).is_dir():
+        target = FolderShards(out)
+    if target is not None:
         return ShardedSink(
-            _shard_target(out, context),
+            target,
             compression=wanted.compression or GZIP,
-            seed=wanted.seed,
             part_bytes=wanted.part_bytes,
             threads=wanted.threads,
         )
@@ -285,13 +286,6 @@ def open_sink(wanted: OutputOptions, context: Context) -> Sink:
             # Opened for appending, because /dev/stdout may be a file that a shell appends to (>>).
             return StreamSink(Path(out).open("ab"), out, close=True)
     return FileSink(out, wanted.compression, wanted.threads)
-
-
-def _shard_target(out: str, context: Context) -> ShardTarget:
-    if not out.startswith("s3://"):
-        return FolderShards(out)
-    bucket, _, prefix = out.removeprefix("s3://").partition("/")
-    return BucketShards(context.clients.s3, bucket, prefix, retry_policy=context.retry_policy)
 
 
 def _is_special(path: str) -> bool:

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from functools import partial
 from itertools import chain
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from ddbload.aws.failures import AwsFailure
 from ddbload.aws.retry import DEFAULT_POLICY, RetryPolicy, call_with_retries, find_with_retries
@@ -114,6 +114,8 @@ class Shuffle:
 
 
 DEFAULT_PART_BYTES = 64 * 1024 * 1024
+_SEED = 0
+"""Seed of the random order of items, so that equal conversions give equal parts."""
 _WRITE_BYTES = 64 * 1024
 
 
@@ -123,7 +125,6 @@ class ShardedSink:
 
     target: ShardTarget
     compression: str
-    seed: int
     part_bytes: int = DEFAULT_PART_BYTES
     """Approximate size of a part, uncompressed."""
     threads: int = 1
@@ -146,7 +147,7 @@ class ShardedSink:
         except DdbloadError:
             self.target.discard()
             raise
-        self._shuffle = Shuffle(lines, random.Random(self.seed))
+        self._shuffle = Shuffle(lines, random.Random(_SEED))
 
     def write(self, data: bytes) -> None:
         """Write lines to the temporary files; calls may split a line. Raises as `finish`."""
@@ -223,22 +224,6 @@ def _disk_errors() -> contextlib.AbstractContextManager[None]:
 
 CONCURRENT_UPLOADS = 4
 """Number of parts uploaded at once. Each takes disk space meanwhile."""
-
-
-class ShardTarget(Protocol):
-    """Target for parts, which are invisible until `publish`.
-
-    Methods raise `OutputUnwritable` and AWS's errors.
-    """
-
-    def put(self, name: str, path: Path) -> None:
-        """Store the file at `path` as the part `name`. May be called from any thread."""
-
-    def publish(self) -> None:
-        """Make all parts visible."""
-
-    def discard(self) -> None:
-        """Remove all parts, visible or not."""
 
 
 class FolderShards:
@@ -410,3 +395,10 @@ class BucketShards:
         if meant.code == "NoSuchBucket":
             return OutputUnwritable(f"there is no bucket {self._bucket}")
         return None
+
+
+ShardTarget = FolderShards | BucketShards
+"""Target for parts, which are invisible until `publish`; `put` may be called from any thread.
+
+Methods raise `OutputUnwritable` and AWS's errors.
+"""

@@ -39,6 +39,9 @@ def disk_errors(place: Path | str) -> Iterator[None]:
 class Sink(Protocol):
     """Sink for converted items."""
 
+    parts: int
+    """Number of files or objects written; 0 for a stream."""
+
     def write(self, data: bytes) -> None:
         """Write lines, each with one item's JSON. Raises `OutputUnwritable` and AWS's errors."""
 
@@ -47,10 +50,6 @@ class Sink(Protocol):
 
     def abandon(self) -> None:
         """Discard the partial output, or mark it as incomplete."""
-
-    @property
-    def parts(self) -> int:
-        """Number of files or objects written; 0 for a stream."""
 
     @property
     def bytes(self) -> int:

@@ -7,46 +7,34 @@ import re
 import shlex
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 
 from ddbload.deploy.toolchain import Toolchain, cache_home, environment_without_aws
 from ddbload.errors import DeploymentFailed
+from ddbload.records import Record
 
 _CHILD_PROCESS = Path(__file__).with_name("child_process.py")
-_POLL_SECONDS = 0.1
 _STYLES = re.compile(r"\x1b\[[0-9;]*m")
 
 
-@dataclass(frozen=True, slots=True)
-class Command:
+class Command(Record):
     """Running `cdk` command."""
 
     name: str
-    process: subprocess.Popen[bytes]
-    log: Path
+    process: subprocess.Popen[str]
 
     def wait(self, show: Callable[[str], object] = lambda _line: None) -> str:
         """Wait for the command and return its output; pass each line to `show`.
 
         Raises `DeploymentFailed` with the cause.
         """
-        printed = 0
-        while True:
-            status = self.process.poll()
-            lines = self.log.read_text("utf-8", "replace").splitlines(keepends=True)
-            # The last line may not be complete yet.
-            whole = len(lines) - (status is None and bool(lines) and not lines[-1].endswith("\n"))
-            for line in lines[printed:whole]:
-                show(line.rstrip("\n"))
-            printed = whole
-            if status is not None:
-                break
-            time.sleep(_POLL_SECONDS)
-        output = "".join(lines)
+        lines = []
+        for line in self.process.stdout or ():
+            lines.append(line)
+            show(line.rstrip("\n"))
+        output, status = "".join(lines), self.process.wait()
         if status:
             raise DeploymentFailed(f"cdk {self.name}: {failure_cause(output, status)}")
         return output
@@ -144,22 +132,17 @@ class Cdk:
         environment: Mapping[str, str],
         folder: Path | None = None,
     ) -> Iterator[Command]:
-        log = self._folder / f"cdk-{name}.log"
         line = [str(self._tools.cdk), name, *arguments, "--no-notices"]
-        with log.open("wb") as out:
-            process = subprocess.Popen(  # noqa: S603 - cdk of the toolchain
-                [sys.executable, "-I", str(_CHILD_PROCESS), *line],
-                cwd=folder or self._folder,
-                env={**self._environment, **environment},
-                stdin=subprocess.PIPE,
-                stdout=out,
-                stderr=subprocess.STDOUT,
-                start_new_session=True,
-            )
-        try:
-            yield Command(name, process, log)
-        finally:
-            if process.stdin is not None:
-                # Closing its standard input ends the command if it still runs.
-                process.stdin.close()
-            process.wait()
+        # Leaving the block closes its standard input, which ends the command if it still runs.
+        with subprocess.Popen(  # noqa: S603 - cdk of the toolchain
+            [sys.executable, "-I", str(_CHILD_PROCESS), *line],
+            cwd=folder or self._folder,
+            env={**self._environment, **environment},
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            encoding="utf-8",
+            errors="replace",
+            start_new_session=True,
+        ) as process:
+            yield Command(name, process)

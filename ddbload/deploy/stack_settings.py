@@ -10,13 +10,13 @@ import json
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ddbload.aws.retry import call_with_retries
 from ddbload.deploy.toolchain import app_folder, environment_without_aws
 from ddbload.errors import DeploymentFailed, InvalidUsage, StackNotFound, did_you_mean
+from ddbload.records import Record
 from ddbload.runs.deployed import describe_stack
 
 if TYPE_CHECKING:
@@ -26,16 +26,11 @@ METADATA = "ddbload"
 """Key of the template's metadata that holds the version and the settings."""
 _DESCRIPTION = "ddbload: "
 """Beginning of the description of every ddbload stack."""
-_LISTS = (
-    *("tables", "source_buckets", "kms_keys", "layers", "extras"),
-    *("subnets", "security_groups"),
-)
 _ABSENT = ("REVIEW_IN_PROGRESS", "ROLLBACK_COMPLETE", "DELETE_COMPLETE")
 """CloudFormation states of a stack without resources, which the next deployment creates."""
 
 
-@dataclass(frozen=True, slots=True)
-class DeployedStack:
+class DeployedStack(Record):
     """Stack as CloudFormation describes it, usable or not."""
 
     name: str
@@ -117,22 +112,22 @@ def parse_assignments(texts: Sequence[str]) -> dict[str, Any]:
             raise InvalidUsage(f"--set {name}: there is no such setting{hint}")
         if name in found:
             raise InvalidUsage(f"--set {name} is given twice: give it once")
-        found[name] = known[name] if value == "" else _parse_value(name, value)
+        found[name] = known[name] if value == "" else _parse_value(name, value, known[name])
     return found
 
 
-def _parse_value(name: str, text: str) -> Any:
+def _parse_value(name: str, text: str, default: Any) -> Any:
     try:
         value = json.loads(text)
     except ValueError:
         value = text
-    if name in _LISTS and isinstance(value, str):
-        return [each.strip() for each in value.split(",") if each.strip()]
     if name == "uploads" and not isinstance(value, list):
         raise InvalidUsage(
             '--set uploads takes a JSON list like [{"prefix": "books/", "table": "books"}]; or'
             " give --upload books/=books"
         )
+    if isinstance(default, list) and isinstance(value, str):
+        return [each.strip() for each in value.split(",") if each.strip()]
     return value
 
 

@@ -16,12 +16,12 @@ import subprocess
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 from ddbload.errors import ToolsUnavailable
+from ddbload.records import Record
 
 APP_PARTS = (
     *("app.py", "cdk.json", "package.json", "package-lock.json"),
@@ -73,8 +73,7 @@ def copy_app(to: Path, settings: Mapping[str, Any]) -> None:
     (to / "cdk.json").write_text(json.dumps(config), "utf-8")
 
 
-@dataclass(frozen=True, slots=True)
-class ToolSet:
+class ToolSet(Record):
     """Packages for one purpose, and the lock files that pin them."""
 
     purpose: str
@@ -116,8 +115,7 @@ IMPORT_DEMO_TOOLS = ToolSet(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Toolchain:
+class Toolchain(Record):
     """Python with the packages, and a folder with the npm packages."""
 
     python: str
@@ -176,21 +174,18 @@ def check_node() -> tuple[int, ...]:
     for program in ("node", "npm"):
         if shutil.which(program) is None:
             raise ToolsUnavailable(f"there is no {program} on the PATH: {hint}")
-    found = node_version()
+    found = _node_version()
     if found is None or found[0] < OLDEST_NODE:
         shown = "of an unknown version" if found is None else ".".join(map(str, found))
         raise ToolsUnavailable(f"Node.js is {shown}, which is too old: {hint}")
     return found
 
 
-def node_version() -> tuple[int, ...] | None:
-    """Return the version of Node.js; None if it is missing or broken."""
-    node = shutil.which("node")
-    if node is None:
-        return None
+def _node_version() -> tuple[int, ...] | None:
+    """Return the version of Node.js; None if it is broken."""
     try:
-        done = subprocess.run(  # noqa: S603 - Node from PATH
-            [node, "--version"],
+        done = subprocess.run(
+            ["node", "--version"],  # noqa: S607 - Node from PATH
             env=environment_without_aws(),
             capture_output=True,
             text=True,

@@ -10,7 +10,6 @@ import platform
 import re
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -26,7 +25,9 @@ from ddbload.aws.table_description import (
 )
 from ddbload.deploy.toolchain import SUPPORTED_NODE, check_node
 from ddbload.errors import DdbloadError, StackNotFound, ToolsUnavailable
+from ddbload.records import Record
 from ddbload.runs.deployed import find_stack
+from ddbload.source.catalogs.globs import has_wildcards
 
 if TYPE_CHECKING:
     from ddbload.aws.clients import Clients
@@ -35,25 +36,15 @@ if TYPE_CHECKING:
 OK, WARN, FAIL = "ok", "warn", "fail"
 
 
-@dataclass(frozen=True, slots=True)
-class Check:
+class Check(Record):
     """Result of one check."""
 
-    name: str
+    check: str
     status: str
     """`ok`; `warn` for a possible later problem; `fail` for one that makes a command fail."""
     message: str
     advice: str | None = None
     """Command or change that solves the problem."""
-
-    def to_json(self) -> dict[str, str | None]:
-        """Return the check as JSON."""
-        return {
-            "check": self.name,
-            "status": self.status,
-            "message": self.message,
-            "advice": self.advice,
-        }
 
 
 def check_machine() -> Iterator[Check]:
@@ -91,15 +82,6 @@ MODE_ACTIONS = {
 """IAM actions that some modes need, with the reason."""
 
 
-@dataclass(frozen=True, slots=True)
-class Caller:
-    """Identity of the AWS caller."""
-
-    account: str
-    arn: str
-    partition: str
-
-
 def check_aws(
     clients: Clients, *, table: str | None, source: str | None, stack: str
 ) -> Iterator[Check]:
@@ -115,14 +97,11 @@ def check_aws(
             "set AWS_PROFILE and AWS_REGION, or give --profile and --region; AWS was asked no more",
         )
         return
-    caller = Caller(answer["Account"], answer["Arn"], answer["Arn"].split(":")[1])
-    region = sts.meta.region_name
-    yield Check("credentials", OK, f"account {caller.account}, {caller.arn}")
+    caller, region = answer["Arn"], sts.meta.region_name
+    yield Check("credentials", OK, f"account {answer['Account']}, {caller}")
     yield Check("region", OK, region)
     if table is not None:
         yield from _check_table(clients, table)
-    if source is not None and not source.startswith("s3://"):
-        source = None
     if source is not None:
         yield _check_bucket(clients, source, region)
     if table is not None or source is not None:
@@ -168,25 +147,22 @@ def _check_bucket(clients: Clients, source: str, region: str) -> Check:
     return Check("bucket", WARN, message, advice)
 
 
-def _is_prefix(key: str) -> bool:
-    return not key or key.endswith("/") or any(each in key for each in "*?[")
-
-
 def _check_permissions(
-    clients: Clients, caller: Caller, region: str, table: str | None, source: str | None
+    clients: Clients, caller: str, region: str, table: str | None, source: str | None
 ) -> Check:
-    """Simulate the caller's policies in IAM."""
+    """Simulate the policies of the caller, an ARN, in IAM."""
     principal = _principal(caller)
     if principal is None:
         return Check("permissions", OK, "the account's root user may do everything")
+    _, partition, _, _, account, _ = caller.split(":", 5)
+    bucket, _, key = (source or "").removeprefix("s3://").partition("/")
     wanted: list[tuple[Sequence[str], str]] = []
     if table is not None:
-        start = f"arn:{caller.partition}:dynamodb:{region}:{caller.account}:table/"
+        arn = f"arn:{partition}:dynamodb:{region}:{account}:table/{table}"
         table_actions = [each for each in MODE_ACTIONS if each.startswith("dynamodb:")]
-        wanted.append(((*WRITE_ACTIONS, *table_actions), start + table))
+        wanted.append(((*WRITE_ACTIONS, *table_actions), arn))
     if source is not None:
-        bucket, _, key = source.removeprefix("s3://").partition("/")
-        arn = f"arn:{caller.partition}:s3:::{bucket}"
+        arn = f"arn:{partition}:s3:::{bucket}"
         wanted += [(("s3:GetObject",), f"{arn}/{key}"), (("s3:ListBucket",), arn)]
     denied: list[str] = []
     allowed: list[str] = []
@@ -210,7 +186,7 @@ def _check_permissions(
         for each in answer["EvaluationResults"]:
             may = each["EvalDecision"] == "allowed"
             (allowed if may else denied).append(each["EvalActionName"])
-    listing = source is not None and _is_prefix(source.partition("//")[2].partition("/")[2])
+    listing = source is not None and (key.endswith("/") or not key or has_wildcards(key))
     needed = {*WRITE_ACTIONS, "s3:GetObject", *(["s3:ListBucket"] if listing else [])}
     advice = (
         "allow it in the policies of this user or role; a bucket's or table's own policy, which was"
@@ -226,19 +202,20 @@ def _check_permissions(
     return Check("permissions", OK, f"{principal} may {', '.join(allowed)}")
 
 
-def _principal(caller: Caller) -> str | None:
+def _principal(caller: str) -> str | None:
     """Return the ARN of the user or role; None for the root user.
 
     A session's ARN lacks the role's path, which roles of IAM Identity Center always have.
     """
-    kind, _, rest = caller.arn.split(":", 5)[5].partition("/")
+    account, _, named = caller.rpartition(":")
+    kind, _, rest = named.partition("/")
     if kind == "root":
         return None
     if kind != "assumed-role":
-        return caller.arn
+        return caller
     name = rest.partition("/")[0]
     path = "aws-reserved/sso.amazonaws.com/" if name.startswith("AWSReservedSSO_") else ""
-    return f"arn:{caller.partition}:iam::{caller.account}:role/{path}{name}"
+    return f"{account.replace(':sts:', ':iam:')}:role/{path}{name}"
 
 
 def _check_quotas(clients: Clients) -> Iterator[Check]:

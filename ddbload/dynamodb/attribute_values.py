@@ -79,8 +79,6 @@ def item_size(attributes: Mapping[str, Mapping[str, Any]]) -> int:
 
 def utf8_size(text: str) -> int:
     """Return the UTF-8 size of a text. Raises `BadValue` for a lone surrogate."""
-    if text.isascii():
-        return len(text)
     try:
         return len(text.encode())
     except UnicodeEncodeError:
@@ -94,12 +92,9 @@ def check_name(name: str) -> None:
     """Raise `BadValue` if the text cannot name an attribute or a member of a map."""
     if not name:
         raise BadValue("bad_name", "a name is empty; DynamoDB needs at least one character")
-    if len(name) * 4 > MAX_NAME_BYTES or not name.isascii():
-        size = utf8_size(name)
-        if size > MAX_NAME_BYTES:
-            raise BadValue(
-                "bad_name", f"a name has {size} bytes; DynamoDB's limit is {MAX_NAME_BYTES}"
-            )
+    size = utf8_size(name)
+    if size > MAX_NAME_BYTES:
+        raise BadValue("bad_name", f"a name has {size} bytes; DynamoDB's limit is {MAX_NAME_BYTES}")
 
 
 def decode_base64(text: str) -> str:

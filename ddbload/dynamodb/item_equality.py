@@ -12,7 +12,6 @@ from base64 import b64decode, b64encode
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import lru_cache
 from hashlib import blake2b
-from json import encoder
 from typing import Any
 
 from ddbload.dynamodb.attribute_values import decode_base64, item_size
@@ -26,21 +25,7 @@ _NUMBERS = 16_384
 """Canonical numbers that are remembered: prices, years and the like come again."""
 
 
-def _json_encoder() -> Callable[[Any, int], Iterable[str]]:
-    """Make what encodes values as JSON with members in order."""
-    make: Any = getattr(encoder, "c_make_encoder", None)
-    if make is None:
-        encode = json.JSONEncoder(sort_keys=True, separators=(",", ":")).encode
-        return lambda value, _level: [encode(value)]
-    # As JSONEncoder.encode does for each value, which takes a third longer.
-    no_default, no_marks, quote = json.JSONEncoder().default, None, encoder.encode_basestring_ascii
-    found: Callable[[Any, int], Iterable[str]] = make(
-        *(no_marks, no_default, quote, None, ":", ",", True, False, True)
-    )
-    return found
-
-
-_encode_json = _json_encoder()
+_encode_json = json.JSONEncoder(sort_keys=True, separators=(",", ":")).encode
 
 
 class ItemDigests:
@@ -100,22 +85,7 @@ class ItemDigests:
 
 def canonical_text(item: Mapping[str, Any]) -> str:
     """Return an item as JSON that is the same for equal items alone."""
-    changed = None
-    for name, value in item.items():
-        if "S" in value:
-            continue
-        ((kind, content),) = value.items()
-        if (kind == "N" and _is_canonical(content)) or kind in _AS_WRITTEN:
-            continue
-        if changed is None:
-            changed = dict(item)
-        changed[name] = {kind: _CANONICAL[kind](content)}
-    return "".join(_encode_json(item if changed is None else changed, 0))
-
-
-def _is_canonical(number: str) -> bool:
-    # A whole number that parse_number leaves as it is.
-    return number.isdigit() and number[0] != "0" and len(number) <= 38 and number.isascii()
+    return _encode_json({name: _canonical_value(value) for name, value in item.items()})
 
 
 def _canonical_value(value: Mapping[str, Any]) -> dict[str, Any]:
@@ -123,12 +93,8 @@ def _canonical_value(value: Mapping[str, Any]) -> dict[str, Any]:
     return {kind: content if kind in _AS_WRITTEN else _CANONICAL[kind](content)}
 
 
-def _number(content: str) -> str:
-    return content if _is_canonical(content) else _parsed(content)
-
-
 @lru_cache(_NUMBERS)
-def _parsed(content: str) -> str:
+def _number(content: str) -> str:
     return parse_number(content).value
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from datetime import UTC, datetime
 from decimal import Decimal
 from enum import Enum
@@ -17,6 +17,7 @@ from typing import Any, Self
 
 from ddbload.dynamodb.item_equality import same
 from ddbload.errors import InvalidPayload
+from ddbload.records import Record
 
 OWN_RULES = frozenset({"condition"})
 """Options of modes in which users may give a condition."""
@@ -37,8 +38,7 @@ class Deletion(dict[str, Any]):
     """Key of an item to delete. In a batch it may be among items to put."""
 
 
-@dataclass(frozen=True, slots=True)
-class WriteMode:
+class WriteMode(Record):
     """Write mode: its requests, the meaning of their answers, its options and its words."""
 
     name: str
@@ -87,11 +87,6 @@ class WriteMode:
     def member(self) -> str:
         """Parameter of `operation` that holds the item or its key."""
         return "Item" if self.operation == "PutItem" else "Key"
-
-    @property
-    def as_in_source(self) -> bool:
-        """True if a row writes the attributes of the source, and no others."""
-        return not self.deletes and not self.keeps_position
 
     def written_text(self, written: int, uncertain: int = 0) -> str:
         """Return the count of written rows in words: `9 deleted`.
@@ -240,8 +235,7 @@ _PIECE = re.compile(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Condition:
+class Condition(Record):
     """A user's condition, with placeholders for names and values."""
 
     expression: str
@@ -258,23 +252,19 @@ class Condition:
         """
         names: dict[str, str] = {}
         columns: dict[str, str] = {}
-        pieces: list[str] = []
-        position = 0
-        for found in _PIECE.finditer(text):
-            pieces.append(text[position : found.start()])
-            position = found.end()
+
+        def replaced(found: re.Match[str]) -> str:
             name, column = found["quoted"] or found["name"], found["column"]
             if name is not None:
-                pieces.append(names.setdefault(name, f"#c{len(names)}"))
-            elif column is not None:
+                return names.setdefault(name, f"#c{len(names)}")
+            if column is not None:
                 attribute = (rename or {}).get(column, column)
-                pieces.append(columns.setdefault(attribute, f":c{len(columns)}"))
-            elif len(found[0]) == 2:
-                pieces.append(found[0][0])
-            else:
+                return columns.setdefault(attribute, f":c{len(columns)}")
+            if len(found[0]) == 1:
                 raise InvalidPayload(_LONE[found[0]])
-        pieces.append(text[position:])
-        expression = "".join(pieces)
+            return found[0][0]
+
+        expression = _PIECE.sub(replaced, text)
         if not expression.strip():
             raise InvalidPayload("is empty; write one such as attribute_not_exists(pk), or none")
         try:
@@ -300,8 +290,7 @@ _LONE = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class RequestForm:
+class RequestForm(Record):
     """Request of all rows with the same attributes, without their values."""
 
     attributes: tuple[str, ...]
@@ -316,8 +305,7 @@ class RequestForm:
     """True if DynamoDB answers a false condition with the item in the table."""
 
 
-@dataclass(frozen=True, slots=True)
-class RowWrites:
+class RowWrites(Record):
     """Rules by which a run writes one row in a request."""
 
     mode: WriteMode

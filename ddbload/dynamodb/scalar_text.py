@@ -13,12 +13,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import cache
 from typing import NamedTuple, Self
 
 from ddbload.dynamodb.limits import MAX_DIGITS, MAX_EXPONENT, MIN_EXPONENT
+from ddbload.records import Record
 
 LONGEST_TEXT, LONGEST_EXPONENT = 200, 6
 """Characters of a number, and of its exponent. Longer numbers are sent in scientific notation."""
@@ -244,8 +244,7 @@ _DIRECTIVES = {
 _PIECE = re.compile(r"%(.?)|[^%]+", re.DOTALL)
 
 
-@dataclass(frozen=True, slots=True)
-class TimeFormat:
+class TimeFormat(Record):
     """Format of times, such as `%d/%m/%Y`. Times without a zone are UTC."""
 
     text: str

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Hashable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from itertools import compress, pairwise
 from json.encoder import encode_basestring as quoted
 from typing import Any
@@ -20,7 +20,7 @@ from ddbload.contracts.payload import NULL, OMIT, attribute_type
 from ddbload.contracts.run_record import Table
 from ddbload.dynamodb.attribute_values import value_size
 from ddbload.dynamodb.limits import MAX_ITEM_BYTES, WRITE_UNIT_BYTES
-from ddbload.dynamodb.modes import RowWrites
+from ddbload.dynamodb.modes import REMOVAL, RowWrites
 from ddbload.dynamodb.scalar_text import BadValue, parse_boolean, parse_number
 from ddbload.items.item_requests import (
     LINE_BEGIN,
@@ -34,8 +34,11 @@ from ddbload.items.item_requests import (
     identity,
 )
 from ddbload.items.row_attributes import REFUSED, text_reader
+from ddbload.items.row_values import RowValues
+from ddbload.records import MutableRecord
 from ddbload.rows.columns import (
     FILLER,
+    NO_OCTET,
     RARELY_ESCAPED,
     SHORT_ESCAPES,
     Columns,
@@ -56,8 +59,6 @@ _PLAIN_NUMBERS = re.compile(f"{_PLAIN}(?:,{_PLAIN})*+")
 
 _TEXT, _NUMBER, _BOOLEAN = ('{"S":"', '"}'), ('{"N":"', '"}'), ('{"BOOL":', "}")
 """JSON before and after a cell that is encoded without its quotes."""
-_NO_OCTET = "\xff"
-"""Character that octets never contain: UTF-8 has no such byte."""
 
 
 EncodedCells = tuple[Sequence[str], str, str]
@@ -67,13 +68,13 @@ EncodedCells = tuple[Sequence[str], str, str]
 def _strings(column: Sequence[str], odd: set[int], *, plain: bool, short: bool) -> EncodedCells:  # noqa: ARG001 - like the others
     if plain:
         return column, *_TEXT
-    text = joined = _NO_OCTET.join(column)
+    text = joined = NO_OCTET.join(column)
     if has_none_of(RARELY_ESCAPED, text.encode("latin-1")):
         # In all cells at once, which takes three quarters of the time of cell by cell.
         for character, escaped in SHORT_ESCAPES:
             if character in text:
                 text = text.replace(character, escaped)
-        cells = column if text is joined else text.split(_NO_OCTET)
+        cells = column if text is joined else text.split(NO_OCTET)
         return cells, *_TEXT
     return list(map(quoted, column)), '{"S":', "}"
 
@@ -185,8 +186,7 @@ def parse_column(
     )
 
 
-@dataclass(slots=True)
-class EncodedRows:
+class EncodedRows(MutableRecord):
     """Requests for rows that were encoded together: lists in the rows' order."""
 
     puts: list[Request]
@@ -259,6 +259,10 @@ class BatchEncoder:
             f"{name}{compact_json(value)}" if value else ""
             for name, value in zip(self._names, absent, strict=True)
         ]
+        self._absent_bytes = [
+            len(name.encode()) + value_size(value) if value and value != REMOVAL else 0
+            for name, value in zip(columns, absent, strict=True)
+        ]
         self._row_bytes = sum(map(len, names)) + 20 * len(names) + len(PUT_BEGIN + PUT_END)
 
     def encode(self, columns: Columns) -> EncodedRows:
@@ -301,6 +305,55 @@ class BatchEncoder:
             return None
         return _join_text(cells, around, LINE_BEGIN, LINE_END)
 
+    def values(self, columns: Columns) -> RowValues:
+        """Return the values of the rows that it can judge, to measure them."""
+        odd: set[int] = set()
+        found, identities, _ = self._read_cells(columns, odd)
+        cells = [
+            # Strings are measured without their escapes.
+            column if kind == "S" else encoded
+            for kind, column, (encoded, *_) in zip(self._types, columns.cells, found, strict=True)
+        ]
+        keys = [identities[place] for place in self._keys]
+        kinds = [kind if kind in CELL_ENCODERS else "" for kind in self._types]
+        values = RowValues(columns.numbers, self._columns, kinds, cells, keys, self._absent_bytes)
+        if odd:
+            values = values.only([row for row in range(columns.height) if row not in odd])
+        return values.fitting()
+
+    def _read_cells(
+        self, columns: Columns, odd: set[int]
+    ) -> tuple[list[EncodedCells], dict[int, Sequence[Hashable]], list[Sequence[int]]]:
+        """Return the cells of each column as JSON, and identities by the place of their column.
+
+        And by how many bytes values are larger than their cells where they are.
+        """
+        longest, kinds = columns.longest, self._types
+        short = longest is not None and longest <= len(kinds) - 1 + PLAIN_LENGTH
+        found: list[EncodedCells] = []
+        identities: dict[int, Sequence[Hashable]] = {}
+        extra: list[Sequence[int]] = []
+        for place, (kind, column) in enumerate(zip(kinds, columns.cells, strict=True)):
+            if place in self._required and not all(column):
+                odd.update(row for row, cell in enumerate(column) if not cell)
+                if place in self._keys:
+                    column = [cell or FILLER for cell in column]
+            most = self._limits.get(place)
+            if most is not None and (longest is None or longest > most):
+                odd.update(row for row, cell in enumerate(column) if len(cell) > most)
+            identities[place] = column
+            if kind in CELL_ENCODERS:
+                encode = CELL_ENCODERS[kind]
+                found.append(encode(column, odd, plain=columns.plain, short=short))
+                if kind == "N" and place in self._keys:
+                    identities[place] = key_identities(column, short=short)
+            else:
+                limit = self._binary_limits.get(place)
+                encoded, identities[place], more = parse_column(kind, column, odd, limit)
+                found.append((encoded, "", ""))
+                extra.append(more)
+        return found, identities, extra
+
     def _encode_cells(
         self, columns: Columns, odd: set[int]
     ) -> tuple[
@@ -316,38 +369,20 @@ class BatchEncoder:
         they are, and the anchor. Each attribute brings a comma, on the side of the anchor, which is
         a column that every row has.
         """
-        longest, kinds = columns.longest, self._types
-        short = longest is not None and longest <= len(kinds) - 1 + PLAIN_LENGTH
+        found, identities, extra = self._read_cells(columns, odd)
         full = (place for place, column in enumerate(columns.cells) if all(column))
         anchor = self._keys[0] if self._keys else next(full, None)
         cells: list[Sequence[str]] = []
         around: list[tuple[str, str]] = []
-        identities: dict[int, Sequence[Hashable]] = {}
-        extra: list[Sequence[int]] = []
-        for place, (kind, column) in enumerate(zip(kinds, columns.cells, strict=True)):
-            if place in self._required and not all(column):
-                odd.update(row for row, cell in enumerate(column) if not cell)
-                if place in self._keys:
-                    column = [cell or FILLER for cell in column]
-            most = self._limits.get(place)
-            if most is not None and (longest is None or longest > most):
-                odd.update(row for row, cell in enumerate(column) if len(cell) > most)
-            identities[place] = column
-            if kind in CELL_ENCODERS:
-                encode = CELL_ENCODERS[kind]
-                encoded, before, after = encode(column, odd, plain=columns.plain, short=short)
-                if kind == "N" and place in self._keys:
-                    identities[place] = key_identities(column, short=short)
-            else:
-                limit, before, after = self._binary_limits.get(place), "", ""
-                encoded, identities[place], more = parse_column(kind, column, odd, limit)
-                extra.append(more)
+        for place, (column, (encoded, before, after)) in enumerate(
+            zip(columns.cells, found, strict=True)
+        ):
             leading = trailing = ""
             if self._joins_text:
                 leading = "," if anchor is not None and place > anchor else ""
                 trailing = "," if anchor is None or place < anchor else ""
             before, after = f"{leading}{self._names[place]}{before}", f"{after}{trailing}"
-            if not all(column):
+            if not all(column) and place not in self._keys:
                 # Wrap the filled cells alone: an empty one is no attribute, or a null.
                 absent = self._absent[place]
                 absent = f"{leading}{absent}{trailing}" if absent else ""
@@ -453,7 +488,7 @@ def _join_optional(
 
 def _spread(encoded: EncodedRows, columns: Columns) -> EncodedRows:
     """Give the requests of the rows that have cells the numbers of these rows in the block."""
-    numbers = [row for row in range(columns.count) if row not in columns.odd]
+    numbers = columns.numbers
     puts: list[Request] = [""] * columns.count
     keys: list[tuple[Hashable, ...]] = [()] * columns.count
     units = None if encoded.units is None else [1] * columns.count

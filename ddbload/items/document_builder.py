@@ -7,7 +7,7 @@ export. Values are plain JSON, or say their types as in DynamoDB JSON.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Any
 
 from ddbload.contracts.column_mapping import ColumnChanges
@@ -27,6 +27,7 @@ from ddbload.items.item_requests import NO_NEEDS, Item, ItemChecker
 from ddbload.items.json_values import Json, Members, attribute, members_by_name, parse, plain
 from ddbload.items.row_attributes import REFUSED, text_reader
 from ddbload.items.row_filter import Test, document_filter
+from ddbload.records import Record
 from ddbload.rows.blocks import Defect
 from ddbload.rows.file_signatures import bad_byte
 
@@ -91,8 +92,7 @@ def export_line(members: Members) -> DocumentRow:
     return _object(parts["NewImage"], "NewImage"), False
 
 
-@dataclass(frozen=True, slots=True)
-class DocumentRules:
+class DocumentRules(Record):
     """Settings of a run that decide how its lines become items."""
 
     table: Table

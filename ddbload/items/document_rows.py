@@ -7,28 +7,50 @@ is left to the builder, so that rules and reasons have one home.
 
 from __future__ import annotations
 
+import json
 import re
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Sequence
+from functools import lru_cache, partial
 from json.encoder import encode_basestring as quoted
-from typing import Any
+from typing import Any, TypeVar
 
-from ddbload.dynamodb.attribute_values import BAD_ATTRIBUTE, check_name, check_value, nesting_error
-from ddbload.dynamodb.limits import MAX_DEPTH
+from ddbload.contracts.payload import OMIT
+from ddbload.dynamodb.attribute_values import check_name, check_value
+from ddbload.dynamodb.limits import MAX_DIGITS
 from ddbload.dynamodb.modes import SETS
 from ddbload.dynamodb.scalar_text import BadValue, parse_number
 from ddbload.items.document_builder import Composed, DocumentBuilder
-from ddbload.items.item_requests import PUT_BEGIN, PUT_END, Joiner, Request, compact_json
+from ddbload.items.item_requests import (
+    PUT_BEGIN,
+    PUT_END,
+    REMOVAL_JSON,
+    Joiner,
+    Request,
+    compact_json,
+)
 from ddbload.items.json_values import (
     Json,
     Members,
     attribute_json,
     name_json,
     number_json,
+    parse,
     parse_object,
     plain,
 )
 from ddbload.items.row_filter import FILTERED
-from ddbload.rows.blocks import WHITE_SPACE, Defect
+from ddbload.items.row_values import RowValues
+from ddbload.items.typed_json import (
+    TypedValue,
+    content_of,
+    is_plain_number,
+    is_spelled_well,
+    left_to_builder,
+    typed,
+    typed_json,
+    untyped,
+)
+from ddbload.rows.blocks import WHITE_SPACE, Defect, RowBytes
 from ddbload.rows.columns import to_octets
 
 LONGEST_PUT = 200_000
@@ -39,30 +61,35 @@ MAX_FIELDS, LONGEST_NAME = 10_000, 100
 """Limits of the attributes that are kept: their number, and characters of a name."""
 UNCOUNTED_BYTES = len('"":{"L":[]},') - 3
 """Fewest bytes of JSON around an attribute's value that DynamoDB does not count."""
+UNCOUNTED_MEMBER_BYTES = UNCOUNTED_BYTES - 1
+"""The same, also around a member of a map, for which DynamoDB counts a byte."""
 
 EncodedRow = tuple[Request, tuple[Hashable, ...], int]
 """Request for a row, its key, and an upper bound of the bytes that DynamoDB counts."""
 
 _SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
-_is_plain_number = re.compile(r"-?(?:0|[1-9][0-9]{0,18})(?:\.[0-9]{1,19})?").fullmatch
-"""Matches numbers of 38 digits at most, without an exponent: DynamoDB takes them as they are."""
 _NULL = (("NULL", True),)
+_BAD = object()
+"""Result of a check that a value does not pass."""
 _BOOLEANS = {True: '{"BOOL":true}', False: '{"BOOL":false}'}
 
+T = TypeVar("T")
 Encode = Callable[[Any], str]
-Field = tuple[str, Encode | None, str, Callable[[Any], Hashable] | None]
+Field = tuple[str, Encode | None, str, Callable[[Any], Hashable] | None, str]
 """Rules for the values of one type of an attribute: the JSON before a value, the encoder of the
-value, None for no attribute, the JSON after it, and for keys the function that checks a value and
-returns an identity that is equal for equal keys."""
-Shape = tuple[tuple[str, ...], list[tuple[str, Encode, str, int]], list[Any]]
+value, None for no attribute, the JSON after it, for keys the function that checks a value and
+returns an identity that is equal for equal keys, and the kind of `RowValues`."""
+Shape = tuple[tuple[str, ...], list[tuple[str, Encode, str, int, str]], list[Any]]
 """Rules for rows with the same names and types: names of the attributes, their fields with their
 places among the members, and for each key its place and its function."""
+ShapedRow = tuple[Shape, Sequence[Any]]
+"""Shape of a row, and the values of its members."""
+REFUSALS = (BadValue, RecursionError, UnicodeEncodeError)
+"""Errors of rows that are left to the builder."""
 
 
-class _Typed(tuple[Any, ...]):
-    """Value of DynamoDB JSON that plain JSON has no form for."""
-
-    __slots__ = ()
+ValueCheck = tuple[int, Callable[[str], object], object]
+"""Place of an attribute, the function that checks the text of a value, and the result for null."""
 
 
 class JsonRows:
@@ -97,13 +124,62 @@ class JsonRows:
         self._legal_names: set[str] = set()
         self._shapes: dict[tuple[object, ...], Shape] = {}
         self._fields: dict[tuple[str, type], Field] = {}
+        self._value_checks = lru_cache(self._new_value_checks)
 
     def encode(self, line: str, position: str | None) -> EncodedRow | Defect | None:
         """Encode a row, with the position attribute if any; None if it is for the builder.
 
-        Returns `FILTERED` for a row that `where` leaves out. Raises `BadValue`, `RecursionError`
-        and `UnicodeEncodeError` for rows that are for the builder, too.
+        Returns `FILTERED` for a row that `where` leaves out. Raises one of `REFUSALS` for rows that
+        are for the builder, too.
         """
+        parsed = self._parse(line)
+        if not isinstance(parsed, tuple):
+            return parsed
+        whole, members = parsed
+        found = self._unchanged(line, whole, members) if self._can_keep_text else None
+        if found is None:
+            shaped = self._shaped(members, position)
+            found = shaped and self._encode(*shaped)
+        return found if found and found[2] <= LONGEST_PUT else None
+
+    def members(self, line: str, position: str | None) -> ShapedRow | Defect | None:
+        """Return a row's shape and members, to measure them; otherwise as `encode` does."""
+        parsed = self._parse(line)
+        return self._shaped(parsed[1], position) if isinstance(parsed, tuple) else parsed
+
+    def values(
+        self, shape: Shape, rows: Sequence[int], members: Sequence[Sequence[Any]]
+    ) -> RowValues:
+        """Return the values of rows of a shape, without those that are for the builder.
+
+        `rows`: numbers of the rows in the block.
+        """
+        names, fields, keys = shape
+        columns, bad = list(zip(*members, strict=True)), set[int]()
+        cells = []
+        for name, (before, encode, after, place, kind) in zip(names, fields, strict=True):
+            if self._joins_text:
+                before = before.removeprefix(name_json(name))
+            cells.append(_texts(kind, before, encode, after, columns[place], bad))
+        key_columns = [_each(identify, columns[place], bad) for place, identify in keys]
+        found = RowValues(
+            rows,
+            names,
+            [kind for *_, kind in fields],
+            cells,
+            key_columns[: self._key_count],
+            # Empty strings are values.
+            [
+                len(name.encode()) if kind else 0
+                for name, (*_, kind) in zip(names, fields, strict=True)
+            ],
+        )
+        if bad:
+            found = found.only([place for place in range(len(rows)) if place not in bad])
+        return found.fitting()
+
+    def _parse(self, line: str) -> tuple[Members, Members] | Defect | None:
+        """Parse a line to an object, and the members of the row in it."""
         whole = parse_object(line)
         if whole is None:
             return None
@@ -112,13 +188,64 @@ class JsonRows:
             verdict = self._builder.judge(members)
             if verdict is not None:
                 return FILTERED if verdict is FILTERED else None
-        if deleted:
-            return None
-        found = self._unchanged(line, whole, members) if self._can_keep_text else None
-        found = found or self._encode(members, position)
-        return found if found and found[2] <= LONGEST_PUT else None
+        return None if deleted else (whole, members)
 
-    def _encode(self, members: Members, position: str | None) -> EncodedRow | None:
+    def encode_values(self, rows: RowBytes) -> list[EncodedRow | None] | None:
+        """Encode rows by their values, once: None for each that is for the builder.
+
+        Returns None if they are to be read as lines.
+        """
+        # Blocks are kept until their rows are written, but not the values of whole batches.
+        values, rows.values = rows.values, None
+        if values is None or not self._can_keep_text or self._has_filter:
+            return None
+        names, kinds, has_nulls, items_of, texts_of = values
+        checks = self._value_checks(names, kinds)
+        if checks is None or (has_nulls and self._builder.rules.nulls != OMIT):
+            return None
+        try:
+            made = items_of()[rows.part] if has_nulls else None
+            items = made or to_octets(rows.decode()).split("\n")[:-1]
+            checked = [
+                _checked(check, {None: null}, texts_of(place)[rows.part])
+                for place, check, null in checks
+            ]
+        except UnicodeDecodeError:
+            return None
+        return [
+            None
+            if _BAD in found or len(item) > LONGEST_PUT
+            else (
+                f'{{"PutRequest":{item}}}',
+                tuple(found[: self._key_count]),
+                # The end of a text looks like a member, too, but for the backslash.
+                len(item) - UNCOUNTED_MEMBER_BYTES * (item.count('":{"') - item.count('\\":{"')),
+            )
+            for item, *found in zip(items, *checked, strict=True)
+        ]
+
+    def _new_value_checks(
+        self, names: tuple[str, ...], kinds: tuple[str, ...]
+    ) -> list[ValueCheck] | None:
+        """Return the checks of rows with these attributes and types, those of keys first.
+
+        None if a value may be written otherwise than it is read.
+        """
+        types = tuple(_PYTHON_TYPES.get(kind, TypedValue) for kind in kinds)
+        try:
+            _, fields, keys = self._shape(names, types)
+        except BadValue:
+            return None
+        if any(encode not in _UNCHANGED for _, encode, *_ in fields):
+            return None
+        checks: list[ValueCheck] = [
+            (place, partial(_identity, identify), _BAD if number < self._key_count else None)
+            for number, (place, identify) in enumerate(keys)
+        ]
+        return checks + [(place, _check_text, None) for place, kind in enumerate(kinds) if not kind]
+
+    def _shaped(self, members: Members, position: str | None) -> ShapedRow | None:
+        """Return the shape of a row, and the values of all members. Raises `BadValue`."""
         if self._changes_members:
             builder = self._builder
             deletes = builder.rules.mode.deletes
@@ -128,15 +255,16 @@ class JsonRows:
         names, values = zip(*members)  # noqa: B905 - pairs
         contents = values if self._is_plain else self._contents(values)
         kinds = tuple(map(type, contents))
-        try:
-            written, fields, keys = self._shapes[names, kinds]
-        except KeyError:
-            written, fields, keys = self._shape(names, kinds)
+        return self._shapes.get((names, kinds)) or self._shape(names, kinds), contents
+
+    def _encode(self, shape: Shape, contents: Sequence[Any]) -> EncodedRow:
+        written, fields, keys = shape
         key = tuple([identify(contents[place]) for place, identify in keys])
         if self._index_keys:
             key = key[: self._key_count]
         texts = [
-            f"{before}{encode(contents[place])}{after}" for before, encode, after, place in fields
+            f"{before}{encode(contents[place])}{after}"
+            for before, encode, after, place, _ in fields
         ]
         if self._joins_text:
             put = to_octets(f"{PUT_BEGIN}{','.join(texts)}{PUT_END}")
@@ -148,7 +276,7 @@ class JsonRows:
         """Return values as plain JSON where it has a form; None for those that stand for null."""
         markers = self._markers
         if self._builder.rules.typed:
-            values = [_untyped(value, keeps_nulls=self._keeps_nulls) for value in values]
+            values = [untyped(value, keeps_nulls=self._keeps_nulls) for value in values]
         if not markers:
             return values
         return [None if type(each) is str and each in markers else each for each in values]
@@ -163,15 +291,15 @@ class JsonRows:
             if name in names and found[names.index(name)][3]
         ]
         fields = [
-            (before, encode, after, place)
-            for place, (before, encode, after, _) in enumerate(found)
+            (before, encode, after, place, kind)
+            for place, (before, encode, after, _, kind) in enumerate(found)
             if encode is not None
         ]
-        written = tuple([names[place] for *_, place in fields])
+        written = tuple([names[place] for *_, place, _ in fields])
         needed = builder.needs.condition_columns.union(builder.key_names)
         is_whole = len(set(names)) == len(names) and needed.issubset(written)
         if not is_whole or not self._joiner.fits(written):
-            raise _left_to_builder()
+            raise left_to_builder()
         shape = (written, fields, keys)
         # Where hardly two rows are alike, to compile each is cheaper than to keep it.
         if len(self._shapes) < MAX_SHAPES and sum(map(len, names)) <= LONGEST_SHAPE:
@@ -180,8 +308,9 @@ class JsonRows:
 
     def _field(self, name: str, kind: type) -> Field:
         """Compile an attribute's values of one type, once. Raises `BadValue`."""
-        before, encode, after, identify = self._rules(name, kind)
-        field = (name_json(name) + before if self._joins_text else before, encode, after, identify)
+        field = self._rules(name, kind)
+        if self._joins_text:
+            field = (name_json(name) + field[0], *field[1:])
         if len(self._fields) >= MAX_FIELDS:
             self._fields.clear()
         if len(name) <= LONGEST_NAME:
@@ -192,40 +321,42 @@ class JsonRows:
         check_name(name)
         builder = self._builder
         if kind is BadValue:
-            raise _left_to_builder()
+            raise left_to_builder()
         is_key, (key_type, most) = name in self._limits, self._limits.get(name, (None, 0))
         # Sets that are added to are read by the builder.
         declared = builder.declared.get(name, "SS" if name in builder.needs.adds else None)
         if kind is type(None):
             null = builder.or_null(name)
             if null is None:
-                return "", None, "", None
+                return "", None, "", None, ""
             builder.check_key(name, null)
             text = compact_json(null)
-            return "", lambda _: text, "", None
+            return "", lambda _: text, "", None, ""
         if declared in (None, "S") and key_type in (None, "S"):
             identify = _text_key(most) if is_key else None
-            if kind in (str, Composed):
-                return '{"S":', quoted if kind is str else _composed_json, "}", identify
+            if kind is str:
+                return '{"S":', quoted, "}", identify, "S"
+            if kind is Composed:
+                return '{"S":', _composed_json, "}", identify, ""
             if kind is bytes and declared == "S":
-                return '{"S":"', bytes.decode, '"}', identify
+                return '{"S":"', bytes.decode, '"}', identify, "S"
         if kind is bytes and declared in (None, "N") and key_type in (None, "N"):
-            return "", number_json, "", _number_key if is_key else None
+            return "", number_json, "", _number_key if is_key else None, "N"
         if kind is bool and declared in (None, "BOOL") and not is_key:
-            return "", _BOOLEANS.__getitem__, "", None
+            return "", _BOOLEANS.__getitem__, "", None, "BOOL"
         if declared is None and not is_key and kind not in (str, Composed):
-            return "", _typed_json if kind is _Typed else attribute_json, "", None
+            return "", typed_json if kind is TypedValue else attribute_json, "", None, ""
         if name in builder.key_names:
-            raise _left_to_builder()
+            raise left_to_builder()
 
         def encode(value: Any) -> str:
-            found = builder.attribute_of(name, _typed(value) if builder.rules.typed else value)
+            found = builder.attribute_of(name, typed(value) if builder.rules.typed else value)
             if found is None or (name in builder.needs.adds and SETS.isdisjoint(found)):
-                raise _left_to_builder()
+                raise left_to_builder()
             builder.check_key(name, found)
             return compact_json(found)
 
-        return "", encode, "", None
+        return "", encode, "", None, ""
 
     def _unchanged(self, line: str, whole: Members, members: Members) -> EncodedRow | None:
         """Encode a row whose text can be sent as it is; None for other rows."""
@@ -251,22 +382,22 @@ class JsonRows:
             if len(self._legal_names) < MAX_FIELDS:
                 self._legal_names.update(short)
         for value in values.values():
-            kind, content = _content_of(value, 0)
+            kind, content = content_of(value, 0)
             # Most values are of these two types.
             if kind == "S":
                 if not isinstance(content, str):
                     return None
             elif kind == "N":
-                if not isinstance(content, str) or _is_plain_number(content) is None:
+                if not isinstance(content, str) or is_plain_number(content) is None:
                     return None
-            elif not _is_spelled_well(kind, content, 0):
+            elif not is_spelled_well(kind, content, 0):
                 return None
         for name, kind in self._declared:
-            if name in values and _content_of(values[name], 0)[0] != kind:
+            if name in values and content_of(values[name], 0)[0] != kind:
                 return None
         key: list[Hashable] = []
         for name, (kind, most) in self._limits.items():
-            found, content = _content_of(values.get(name, _NULL), 0)
+            found, content = content_of(values.get(name, _NULL), 0)
             if name in values and found == kind and kind in ("S", "N") and isinstance(content, str):
                 key.append((_text_key(most) if kind == "S" else _number_key)(content))
             elif name in values or name in self._builder.key_names:
@@ -276,38 +407,69 @@ class JsonRows:
         return put, tuple(key[: len(self._builder.key_names)]), size
 
 
-def _untyped(value: Json, *, keeps_nulls: bool) -> Any:
-    """Return a value of DynamoDB JSON as plain JSON, a `_Typed` if that has no form for it."""
-    if isinstance(value, Composed):
-        return value
-    kind, content = _content_of(value, 0)
-    if kind == "S" and isinstance(content, str):
-        return content
-    if kind == "N" and isinstance(content, str):
-        return _number(content).encode()
-    if kind == "NULL" and content is True and not keeps_nulls:
-        return None
-    return _Typed(((kind, content),))
+def _texts(
+    kind: str, before: str, encode: Encode, after: str, column: Sequence[Any], bad: set[int]
+) -> Sequence[str]:
+    """Return values of one type as `RowValues` has them; add places of refused ones to `bad`."""
+    if kind == "S":
+        texts = column if encode is quoted else list(map(encode, column))
+        return texts if "".join(texts).isascii() else _each(to_octets, texts, bad)
+    if kind == "BOOL":
+        return ["true"] * len(column)
+    if kind == "N":
+        text = b" ".join(column).decode()
+        numbers = text.split(" ")
+        if "e" not in text.lower() and max(map(len, numbers)) <= MAX_DIGITS:
+            return numbers
+        return _each(lambda value: parse_number(value.decode()).text, column, bad)
+    texts = _each(lambda value: to_octets(f"{before}{encode(value)}{after}"), column, bad)
+    return [text if text != REMOVAL_JSON else "" for text in texts]
 
 
-def _typed(value: Any) -> Json:
-    if isinstance(value, _Typed | Composed):
-        return value if isinstance(value, str) else tuple(value)
-    return (("S", value) if isinstance(value, str) else ("N", value.decode()),)
+def _each(function: Callable[[Any], T], column: Sequence[Any], bad: set[int]) -> Sequence[T]:
+    """Call a function for each value; add the places of those that it refuses to `bad`."""
+    try:
+        return list(map(function, column))
+    except REFUSALS:
+        found = list[Any](column)
+    for place, value in enumerate(column):
+        try:
+            found[place] = function(value)
+        except REFUSALS:
+            bad.add(place)
+    return found
 
 
-def _typed_json(value: _Typed) -> str:
-    return compact_json(check_value(plain(tuple(value))))
+_PYTHON_TYPES = {"S": str, "N": bytes, "BOOL": bool}
+_UNCHANGED = (quoted, number_json, _BOOLEANS.__getitem__, typed_json)
+"""Encoders that write typed values as they are read."""
+
+
+def _check_text(text: str) -> None:
+    check_value(plain(parse(text)))
+
+
+def _identity(identify: Callable[[str], Hashable], text: str) -> Hashable:
+    return identify(json.loads(f'"{text}"') if "\\" in text else text)
+
+
+def _checked(
+    check: Callable[[str], object], known: dict[str | None, object], texts: Sequence[str | None]
+) -> list[object]:
+    """Check each distinct text. Returns what `check` returns, `_BAD` for texts it refuses."""
+    for text in set(texts):
+        if text is not None:
+            try:
+                known[text] = check(text)
+            except BadValue:
+                known[text] = _BAD
+    return [known[text] for text in texts]
 
 
 def _composed_json(text: str) -> str:
     if not text:
-        raise _left_to_builder()
+        raise left_to_builder()
     return quoted(text)
-
-
-def _left_to_builder() -> BadValue:
-    return BadValue(BAD_ATTRIBUTE, "left to the builder")
 
 
 def _text_key(most: int) -> Callable[[str | bytes], str]:
@@ -318,7 +480,7 @@ def _text_key(most: int) -> Callable[[str | bytes], str]:
         if not text.isascii():
             text = to_octets(text)
         if not 0 < len(text) <= most:
-            raise _left_to_builder()
+            raise left_to_builder()
         return text
 
     return identify
@@ -326,39 +488,3 @@ def _text_key(most: int) -> Callable[[str | bytes], str]:
 
 def _number_key(value: str | bytes) -> str:
     return parse_number(value if isinstance(value, str) else value.decode()).value
-
-
-def _number(text: str) -> str:
-    return text if _is_plain_number(text) else parse_number(text).text
-
-
-def _content_of(value: Json, depth: int) -> tuple[str, Json]:
-    """Return the type and the content of an attribute value. Raises `BadValue`."""
-    if depth >= MAX_DEPTH or not isinstance(value, tuple) or len(value) != 1:
-        raise _left_to_builder()
-    return value[0]
-
-
-def _is_spelled_well(kind: str, content: Json, depth: int) -> bool:
-    """Return whether DynamoDB takes a value in the spelling that it has.
-
-    `depth` counts the lists and maps around it. Raises `BadValue`, and `ValueError` for other JSON.
-    """
-    if depth >= MAX_DEPTH:
-        raise nesting_error()
-    if kind == "S":
-        return isinstance(content, str)
-    if kind == "N":
-        return isinstance(content, str) and _is_plain_number(content) is not None
-    if kind == "BOOL":
-        return isinstance(content, bool)
-    if kind == "L" and isinstance(content, list):
-        members: Iterable[Json] = content
-    elif kind == "M" and isinstance(content, tuple) and len(dict(content)) == len(content):
-        for name, _ in content:
-            name_json(name)
-        members = [member for _, member in content]
-    else:
-        value = {kind: plain(content)}
-        return check_value(value, depth) == value
-    return all(_is_spelled_well(*_content_of(member, 0), depth + 1) for member in members)

@@ -11,7 +11,6 @@ from __future__ import annotations
 import json
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 from json import JSONEncoder
 from json.encoder import encode_basestring as quoted
@@ -35,12 +34,9 @@ from ddbload.dynamodb.modes import (
 )
 from ddbload.dynamodb.scalar_text import BadValue, parse_number
 from ddbload.items.row_attributes import REFUSED, null_of, text_reader
+from ddbload.records import Record
 from ddbload.rows.blocks import Defect, field_count
 from ddbload.rows.columns import from_octets, to_octets
-
-SIMPLE_TYPES = frozenset({"S", "N", "BOOL"})
-"""Types whose values take about as many bytes in a request as their text does."""
-
 
 NO_NEEDS = RowWrites(PUT, "", ())
 """Rules of rows that need nothing but their keys."""
@@ -51,8 +47,7 @@ def no_condition_value(column: int | str) -> Defect:
     return Defect("no_condition_value", "no value, and the condition names it", column)
 
 
-@dataclass(frozen=True, slots=True)
-class Item:
+class Item(Record):
     """An item that DynamoDB accepts."""
 
     attributes: Attributes
@@ -220,7 +215,7 @@ MAX_FORMS = 1000
 
 compact_json = JSONEncoder(ensure_ascii=False, separators=(",", ":")).encode
 """Encoder without blanks. `json.dumps` with these arguments makes a new one in each call."""
-_REMOVAL = compact_json(REMOVAL)
+REMOVAL_JSON = compact_json(REMOVAL)
 
 
 def put_request(item: Attributes) -> str:
@@ -301,8 +296,8 @@ class RowJoiner(Joiner):
         """Make the body of the call that writes a row."""
         ((names, values),) = requests
         removed: tuple[int, ...] = ()
-        if _REMOVAL in values:
-            removed = tuple(place for place, text in enumerate(values) if text == _REMOVAL)
+        if REMOVAL_JSON in values:
+            removed = tuple(place for place, text in enumerate(values) if text == REMOVAL_JSON)
         form, pick = self._form(names, removed)
         body: str = form % pick(values)
         return body.encode("latin-1")

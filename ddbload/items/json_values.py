@@ -74,13 +74,7 @@ def _list_json(value: list[Json], depth: int) -> str:
     depth += 1
     if value and depth >= MAX_DEPTH:
         raise nesting_error()
-    members = [
-        # Most values are strings.
-        f'{{"S":{quoted(each)}}}'
-        if each.__class__ is str
-        else _ENCODERS[each.__class__](each, depth)
-        for each in value
-    ]
+    members = [attribute_json(each, depth) for each in value]
     return f'{{"L":[{",".join(members)}]}}'
 
 
@@ -90,12 +84,7 @@ def _map_json(value: Members, depth: int) -> str:
         raise nesting_error()
     if len(dict(value)) < len(value):
         members_by_name(value)
-    members = [
-        f'{name_json(name)}{{"S":{quoted(each)}}}'
-        if each.__class__ is str
-        else f"{name_json(name)}{_ENCODERS[each.__class__](each, depth)}"
-        for name, each in value
-    ]
+    members = [f"{name_json(name)}{attribute_json(each, depth)}" for name, each in value]
     return f'{{"M":{{{",".join(members)}}}}}'
 
 

@@ -48,10 +48,6 @@ def _plain(value: Json) -> Json:
     return found
 
 
-def _object_id(value: Json) -> Json:
-    return value if isinstance(value, str) and _is_object_id(value) else None
-
-
 def _number(value: Json) -> Json:
     return parse_number(value).text.encode() if isinstance(value, str) else None
 
@@ -82,7 +78,7 @@ def _binary(value: Json) -> Json:
 
 
 _READERS: dict[str, Callable[[Json], Json]] = {
-    "$oid": _object_id,
+    "$oid": lambda value: value if isinstance(value, str) and _is_object_id(value) else None,
     **dict.fromkeys(("$numberLong", "$numberInt", "$numberDouble", "$numberDecimal"), _number),
     "$date": _date,
     "$binary": _binary,

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cache, partial
 from typing import Self
 
@@ -28,6 +28,7 @@ from ddbload.dynamodb.modes import REMOVAL
 from ddbload.dynamodb.scalar_text import BadValue, parse_boolean, parse_number
 from ddbload.errors import DuplicateColumn, InvalidPayload, UnknownColumn, nearest_name
 from ddbload.items.json_values import BAD_JSON, Json, attribute, parse, plain
+from ddbload.records import Record
 from ddbload.rows.columns import JSON_ESCAPED, Columns, from_octets, has_none_of, to_octets
 
 
@@ -227,8 +228,7 @@ def item_layout(
     return ItemLayout.of(columns, encoded_changes(payload, hmac_key), markers)
 
 
-@dataclass(frozen=True, slots=True)
-class ItemLayout:
+class ItemLayout(Record):
     """Origin of each attribute of a file's rows."""
 
     columns: tuple[str, ...]
@@ -283,11 +283,6 @@ class ItemLayout:
             origins.setdefault(attribute, template)
         return cls(tuple(columns), tuple(origins), tuple(origins.values()), null)
 
-    @property
-    def count(self) -> int:
-        """Number of columns in the file."""
-        return len(self.columns)
-
     def only(self, names: Sequence[str]) -> Self:
         """Return the layout of these attributes alone, in this order. Raises `ValueError`."""
         places = [self.attributes.index(name) for name in names]
@@ -316,8 +311,6 @@ class ItemLayout:
 
     def apply(self, columns: Columns) -> Columns:
         """Return a column of cells for each attribute."""
-        if not self.markers and self.origins == tuple(range(len(self.columns))):
-            return columns
         cells = columns.cells
         markers = frozenset(map(to_octets, self.markers))
         if markers:
@@ -351,10 +344,7 @@ def _fill_columns(template: Template, parts: Sequence[Sequence[str]], count: int
     if not parts:
         return literals * count
     form = "%s".join(literal.replace("%", "%%") for literal in literals)
-    rows = zip(*parts, strict=True)
-    if all(map(all, parts)):
-        return [form % row for row in rows]
-    return [form % row if all(row) else "" for row in rows]
+    return [form % row if all(row) else "" for row in zip(*parts, strict=True)]
 
 
 def _filter_column(template: Template, part: TemplatePart, cells: Sequence[str]) -> Sequence[str]:

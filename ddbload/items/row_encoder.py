@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import re
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from copy import copy
 from dataclasses import replace
+from typing import Any, TypeVar
 
 from ddbload.contracts.column_mapping import Dialect, column_changes, encoded_changes, row_writes
 from ddbload.contracts.payload import OMIT
@@ -18,7 +19,6 @@ from ddbload.contracts.run_record import RunRecord, Table
 from ddbload.contracts.source import DYNAMODB_EXPORT, DYNAMODB_JSON, JSON, MONGO_JSON, PARQUET
 from ddbload.dynamodb.limits import WRITE_UNIT_BYTES
 from ddbload.dynamodb.modes import POSITION_LENGTH, PUT, RowWrites, WriteMode, position
-from ddbload.dynamodb.scalar_text import BadValue
 from ddbload.items.batch_encoder import MAX_ROW_BYTES, BatchEncoder, EncodedRows
 from ddbload.items.document_builder import (
     DocumentBuilder,
@@ -27,17 +27,19 @@ from ddbload.items.document_builder import (
     export_line,
     item_line,
 )
-from ddbload.items.document_rows import EncodedRow, JsonRows
+from ddbload.items.document_rows import REFUSALS, EncodedRow, JsonRows, Shape
 from ddbload.items.item_requests import NO_NEEDS, Item, Joiner, joiner_for
 from ddbload.items.mongo_json import mongo_line
 from ddbload.items.row_attributes import ItemLayout, item_layout
 from ddbload.items.row_filter import FILTERED, row_filter
+from ddbload.items.row_values import RowValues
 from ddbload.rows.blocks import (
     WHITE_SPACE,
     Block,
     Defect,
     JsonLineBoundaries,
     RowBoundaries,
+    RowBytes,
     RowPositions,
     field_count,
 )
@@ -52,6 +54,7 @@ _ENVELOPES = {
     DYNAMODB_EXPORT: export_line,
 }
 
+T = TypeVar("T")
 _bad_byte = re.compile("[\udc80-\udcff]").search
 LONGEST_LINE = 500_000
 """Most characters of a line that is read with others; a longer one is built by itself."""
@@ -147,8 +150,8 @@ class FieldEncoder:
         A defect names the file's column, or the attribute if it comes from no column.
         """
         layout = self._layout
-        if len(fields) != layout.count:
-            return field_count(len(fields), layout.count)
+        if len(fields) != len(layout.columns):
+            return field_count(len(fields), len(layout.columns))
         texts = layout.row(fields)
         if self._started is not None:
             texts = [*texts, position(self._started, byte)]
@@ -163,6 +166,10 @@ class FieldEncoder:
         """Encode the rows of a block."""
         return self._encoder.encode(self._attributes(columns, places))
 
+    def values(self, columns: Columns, places: RowPositions) -> RowValues:
+        """Return the values of the rows of a block, see `BatchEncoder.values`."""
+        return self._encoder.values(self._attributes(columns, places))
+
     def encode_lines(self, columns: Columns, places: RowPositions) -> str | None:
         """Encode the rows of a block as lines, see `BatchEncoder.encode_lines`."""
         return self._encoder.encode_lines(self._attributes(columns, places))
@@ -171,8 +178,7 @@ class FieldEncoder:
         columns = self._layout.apply(columns)
         if self._started is None:
             return columns
-        numbers = (row for row in range(columns.count) if row not in columns.odd)
-        positions = [position(self._started, places.byte(row)) for row in numbers]
+        positions = [position(self._started, places.byte(row)) for row in columns.numbers]
         longest = None if columns.longest is None else columns.longest + 1 + POSITION_LENGTH
         return replace(columns, cells=[*columns.cells, positions], longest=longest)
 
@@ -262,9 +268,38 @@ class DocumentEncoder(RowEncoder):
 
     def read(self, block: Block) -> tuple[RowPositions, EncodedRows]:
         """Return the positions of a block's rows, and the request for each."""
+        found = self._rows.encode_values(block.data) if isinstance(block.data, RowBytes) else None
+        if found is not None:
+            places = RowPositions(block, self.ends, len(found))
+            requests = (each or self._build(row, places) for row, each in enumerate(found))
+            return places, self.collected(requests, places)
         lines = _lines(block.data)
         places = RowPositions(block, self.ends, len(lines))
         return places, self.collected(self._requests(lines, places), places)
+
+    def values(self, block: Block) -> tuple[RowPositions, list[RowValues]]:
+        """Return the positions of a block's rows, and values of most of them to measure.
+
+        Rows with other attributes are apart, in the order of the first of each.
+        """
+        lines = _lines(block.data)
+        places, kept = RowPositions(block, self.ends, len(lines)), list[int]()
+        groups: dict[int, tuple[Shape, list[int], list[Sequence[Any]]]] = {}
+        for row, found in enumerate(self._each(self._rows.members, lines, places)):
+            if found is None:
+                if self._builder.filter and self._build(row, places) is FILTERED:
+                    continue
+            elif isinstance(found, Defect):
+                continue
+            else:
+                shape, contents = found
+                _, rows, members = groups.setdefault(id(shape), (shape, [], []))
+                rows.append(len(kept))
+                members.append(contents)
+            kept.append(row)
+        if len(kept) < len(lines):
+            places.keep(kept)
+        return places, [self._rows.values(*group) for group in groups.values()]
 
     def collected(
         self, requests: Iterable[EncodedRow | Defect], places: RowPositions
@@ -295,15 +330,24 @@ class DocumentEncoder(RowEncoder):
     def _requests(
         self, lines: Sequence[str], places: RowPositions
     ) -> Iterator[EncodedRow | Defect]:
-        encode = self._rows.encode
+        for row, found in enumerate(self._each(self._rows.encode, lines, places)):
+            yield self._build(row, places) if found is None else found
+
+    def _each(
+        self,
+        read: Callable[[str, str | None], T | Defect | None],
+        lines: Sequence[str],
+        places: RowPositions,
+    ) -> Iterator[T | Defect | None]:
+        """Read each line, with the row's position if the mode keeps it; None for the builder's."""
         has_position = self._builder.position_attribute is not None
         for row, line in enumerate(lines):
             try:
-                at = position(self._started, places.byte(row)) if has_position else None
-                found = encode(line, at)
-            except (BadValue, RecursionError, UnicodeEncodeError):
-                found = None
-            yield self._build(row, places) if found is None else found
+                yield read(
+                    line, position(self._started, places.byte(row)) if has_position else None
+                )
+            except REFUSALS:
+                yield None
 
     def _build(self, row: int, places: RowPositions) -> EncodedRow | Defect:
         """Build a row by itself; `FILTERED` if `where` leaves it out."""

@@ -165,25 +165,15 @@ class RowFilter:
                 column = ["" if cell in self._octets else cell for cell in column]
             found = test.mask(column, bad)
             mask = found if not mask else list(map(operator.and_, mask, found))
-        if not bad and not columns.odd:
-            if all(mask):
-                return columns, None
-            kept = list(compress(range(columns.count), mask))
-            return self._compressed(columns, mask, len(kept), set()), kept
         numbers = [row for row in range(columns.count) if row not in columns.odd]
         mask = [match and place not in bad for place, match in enumerate(mask)]
         odd = {numbers[place] for place in bad}
         odd.update(row for row in columns.odd if not is_filtered(row))
         kept = sorted([*compress(numbers, mask), *odd])
         renumbered = {place for place, row in enumerate(kept) if row in odd}
-        is_whole = len(kept) == columns.count
-        columns = self._compressed(columns, mask, len(kept), renumbered)
-        return columns, None if is_whole else kept
-
-    @staticmethod
-    def _compressed(columns: Columns, mask: Sequence[bool], count: int, odd: set[int]) -> Columns:
         cells: list[Sequence[str]] = [list(compress(column, mask)) for column in columns.cells]
-        return Columns(count, cells, odd, columns.longest, columns.plain)
+        taken = Columns(len(kept), cells, renumbered, columns.longest, columns.plain)
+        return taken, None if len(kept) == columns.count else kept
 
 
 def row_filter(
@@ -208,16 +198,7 @@ def row_filter(
         attribute = _attribute(name, changes)
         declared = payload.types.get(attribute)
         kind = declared or kinds.get(attribute, "S")
-        if kind not in _COMPARED:
-            raise InvalidPayload(
-                f"'where': {str(comparison)!r} compares {shown(name)}, which is of type {kind}:"
-                " only columns of type S, N and BOOL can be compared"
-            )
-        if kind == "BOOL" and comparison.orders:
-            raise InvalidPayload(
-                f"'where': {str(comparison)!r} asks which is greater, and {shown(name)} is of type"
-                " BOOL: compare it with = or !="
-            )
+        _require_comparable(comparison, kind)
         if kind == "S" and declared is None and _is_number_order(comparison):
             raise InvalidPayload(
                 f"'where': {str(comparison)!r} would compare text, in which 1000 comes before 9:"
@@ -226,6 +207,14 @@ def row_filter(
             )
         tests.append(Test(comparison, payload.source.cell_type(kind), columns.index(name)))
     return RowFilter(tests, layout.markers)
+
+
+def _require_comparable(comparison: Comparison, kind: str) -> None:
+    if kind not in _COMPARED or (kind == "BOOL" and comparison.orders):
+        raise InvalidPayload(
+            f"'where': {str(comparison)!r} compares {shown(comparison.column)}, which is of"
+            f" type {kind}: S and N can be compared, and BOOL with = and !="
+        )
 
 
 def _is_number_order(comparison: Comparison) -> bool:
@@ -245,11 +234,8 @@ def document_filter(
     """
     kinds = [types.get(_attribute(each.column, changes)) for each in where]
     for comparison, kind in zip(where, kinds, strict=True):
-        if kind is not None and (kind not in _COMPARED or (kind == "BOOL" and comparison.orders)):
-            raise InvalidPayload(
-                f"'where': {str(comparison)!r} compares {shown(comparison.column)}, which is of"
-                f" type {kind}: S and N can be compared, and BOOL with = and !="
-            )
+        if kind is not None:
+            _require_comparable(comparison, kind)
     tests = [Test(*each) for each in zip(where, kinds, strict=True)]
     return RowFilter(tests) if tests else None
 

@@ -12,14 +12,16 @@ decides by its first cells which of the two a column of lists or maps has.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Iterable, Sequence
+from itertools import islice
 from typing import NamedTuple, Self
 
 from ddbload.contracts.column_mapping import shown
 from ddbload.dynamodb.scalar_text import BadValue, TimeFormat, plain_number
 from ddbload.items.json_values import parse
 from ddbload.items.row_attributes import PLAIN_TYPES, TEXT_READERS, TYPED_TYPES, ItemLayout
-from ddbload.rows.columns import Columns
+from ddbload.rows.blocks import repeated
+from ddbload.rows.columns import NO_OCTET, Columns
 
 EXAMPLES = 3
 LONGEST_ID = 18
@@ -27,21 +29,35 @@ LONGEST_ID = 18
 LONGEST_NUMBER = 38
 """Most characters of a number, so that it has no more digits than DynamoDB keeps."""
 
-_SIGNED = r"(?!-0(?:\.0+)?\Z)-?"
+_SIGNED = r"(?!-0(?:\.0+)?(?![^\xff]))-?"
+_DIGITS = r"(?:[0-9]+\.?[0-9]*|\.[0-9]+)"
 _SHAPES = {
-    "whole": re.compile(rf"{_SIGNED}(?:0|[1-9][0-9]*)"),
-    "point_zero": re.compile(rf"{_SIGNED}(?:0|[1-9][0-9]*)\.0"),
-    "plain": re.compile(rf"{_SIGNED}(?:0|[1-9][0-9]*)(?:\.[0-9]+)?"),
-    "exact": re.compile(rf"{_SIGNED}(?:0|[1-9][0-9]*)(?:\.[0-9]*[1-9])?"),
-    "numeric": re.compile(r"[+-]?(?:[0-9]+\.?[0-9]*|\.[0-9]+)(?:[eE][+-]?[0-9]+)?"),
-    "boolean": re.compile(r"true|false", re.IGNORECASE),
-    "yes_no": re.compile(r"yes|no|y|n|t|f|on|off", re.IGNORECASE),
-    "date": re.compile(
-        r"[0-9]{4}-[0-9]{2}-[0-9]{2}(?:[T ][0-9:.]{5,}(?:Z|[+-][0-9:]{2,6})?)?", re.IGNORECASE
-    ),
-    "json": re.compile(r"[\[{].*[\]}]", re.DOTALL),
+    "whole": rf"{_SIGNED}(?:0|[1-9][0-9]*)",
+    "point_zero": rf"{_SIGNED}(?:0|[1-9][0-9]*)\.0",
+    "exact": rf"{_SIGNED}(?:0|[1-9][0-9]*)(?:\.[0-9]*[1-9])?",
+    "plain": rf"{_SIGNED}(?:0|[1-9][0-9]*)(?:\.[0-9]+)?",
+    "unpadded": rf"[+-]?(?!0[0-9]){_DIGITS}(?:[eE][+-]?[0-9]+)?",
+    "without_exponent": rf"[+-]?{_DIGITS}",
+    "numeric": rf"[+-]?{_DIGITS}(?:[eE][+-]?[0-9]+)?",
+    "boolean": r"(?i:true|false)",
+    "yes_no": r"(?i:yes|no|y|n|t|f|on|off)",
+    "date": r"[0-9]{4}-[0-9]{2}-[0-9]{2}(?:[Tt ][0-9:.]{5,}(?:[Zz]|[+-][0-9:]{2,6})?)?",
+    "json": r"[\[{][^\xff]*[\]}]",
 }
-"""Patterns that all cells of a column may match."""
+"""Patterns that all cells of a column may match, the stricter ones before others."""
+_ALL = {
+    shape: re.compile(f"(?:{pattern})" + repeated(f"{NO_OCTET}(?:{pattern})"))
+    for shape, pattern in _SHAPES.items()
+}
+"""Patterns of several cells, with a byte between them that octets do not have."""
+_NUMERIC = ("numeric", "without_exponent", "unpadded")
+_IMPLIED = {
+    "whole": ("exact", "plain", *_NUMERIC),
+    "point_zero": ("plain", *_NUMERIC),
+    "exact": ("plain", *_NUMERIC),
+    "plain": _NUMERIC,
+}
+"""Patterns that all texts match that match another."""
 DATE_FORMATS = tuple(
     day.format(sign) + time
     for day in ("%d{0}%m{0}%Y", "%m{0}%d{0}%Y", "%Y{0}%m{0}%d", "%d{0}%b{0}%Y")
@@ -59,6 +75,7 @@ _MARKERS = frozenset(
     for word in _NOTHING
     for written in (word, word.upper(), word.capitalize(), word.title())
 ) | {"NaN"}
+_SKIPPED = {"", *_MARKERS}
 
 
 class InferredType(NamedTuple):
@@ -86,40 +103,37 @@ class TypeGuess:
         """Bytes of the longest cell."""
         self.examples: list[str] = []
         """The first few distinct cells, in octets."""
-        self.markers: dict[str, int] = {}
-        """Counts of texts that often stand for null, such as `N/A`."""
-        self.leading_zeros = False
-        self.exponents = False
-        self._open = dict(_SHAPES)
+        self.has_markers = False
+        """Whether a text often stands for null, such as `N/A`."""
+        self._open = list(_SHAPES)
 
     def add(self, cells: Sequence[str]) -> None:
         """Examine cells in octets, in the file's order."""
-        if not all(cells):
-            self.empty += cells.count("")
-            cells = [cell for cell in cells if cell]
-        if not cells:
-            return
-        self.filled += len(cells)
-        longest = max(map(len, cells))
+        texts = set(cells)
+        empty = cells.count("") if "" in texts else 0
+        self.empty += empty
+        self.filled += len(cells) - empty
+        longest = max(map(len, texts), default=0)
         self.longest = max(self.longest, longest)
         if len(self.examples) < EXAMPLES:
-            self.examples = list(dict.fromkeys([*self.examples, *cells[:200]]))[:EXAMPLES]
-        # Examine each distinct text once: many columns have few.
-        texts = set(cells)
-        marked = texts & _MARKERS
-        for text in marked:
-            self.markers[text] = self.markers.get(text, 0) + cells.count(text)
-        texts -= marked
-        if self._signs:
-            texts = {_plain(text, self._signs) for text in texts}
-        for shape, pattern in [*self._open.items()]:
-            if not all(map(pattern.fullmatch, texts)):
-                del self._open[shape]
+            first = islice(filter(None, cells), 200)
+            self.examples = list(dict.fromkeys([*self.examples, *first]))[:EXAMPLES]
+        self.has_markers = self.has_markers or not _MARKERS.isdisjoint(texts)
+        if not self._open and not self.formats:
+            return
+        texts -= _SKIPPED
         self.formats = tuple(
             each for each in self.formats if all(map(TimeFormat.of(each).pattern.fullmatch, texts))
         )
-        if texts and self.looks("numeric"):
-            self._look_at_numbers(texts)
+        if self._signs:
+            texts = {_plain(text, self._signs) for text in texts}
+        implied, joined = set[str](), NO_OCTET.join(texts)
+        for shape in [*self._open] if texts else ():
+            if shape not in implied:
+                if _ALL[shape].fullmatch(joined):
+                    implied.update(_IMPLIED.get(shape, ()))
+                else:
+                    self._open.remove(shape)
 
     def merge(self, other: Self) -> None:
         """Add what was found in the cells that follow."""
@@ -127,11 +141,8 @@ class TypeGuess:
         self.empty += other.empty
         self.longest = max(self.longest, other.longest)
         self.examples = list(dict.fromkeys(self.examples + other.examples))[:EXAMPLES]
-        for text, count in other.markers.items():
-            self.markers[text] = self.markers.get(text, 0) + count
-        self.leading_zeros = self.leading_zeros or other.leading_zeros
-        self.exponents = self.exponents or other.exponents
-        self._open = {name: each for name, each in self._open.items() if name in other._open}
+        self.has_markers = self.has_markers or other.has_markers
+        self._open = [shape for shape in self._open if shape in other._open]
         self.formats = tuple(each for each in self.formats if each in other.formats)
 
     def looks(self, shape: str) -> bool:
@@ -142,7 +153,7 @@ class TypeGuess:
         """Return the type that fits all cells so far."""
         if not self.filled:
             return InferredType("S", "no cell has anything")
-        if self.markers:
+        if self.has_markers:
             return InferredType("S", "texts that may stand for nothing are among the cells")
         if self.looks("numeric"):
             return self._number()
@@ -165,8 +176,14 @@ class TypeGuess:
             return InferredType("S", "JSON; declare M or L if it is meant so")
         return InferredType("S", "text")
 
+    @property
+    def proposed(self) -> str:
+        """Inferred type, but S for numbers that DynamoDB would return in another spelling."""
+        kind = self.inferred().type
+        return "S" if kind == "N" and not self.looks("exact") else kind
+
     def _number(self) -> InferredType:
-        if self.leading_zeros:
+        if not self.looks("unpadded"):
             return InferredType("S", "digits with leading zeros: kept as text")
         if self.looks("whole"):
             if self.longest > LONGEST_ID:
@@ -178,19 +195,11 @@ class TypeGuess:
             return InferredType("N", "numbers that all end in .0")
         if self.looks("plain") and self.longest <= LONGEST_NUMBER:
             return InferredType("N", "numbers")
-        if self.exponents:
+        if not self.looks("without_exponent"):
             return InferredType("S", "numbers, some with an exponent: kept as text")
         if self.looks("plain"):
             return InferredType("S", f"numbers of more than {LONGEST_NUMBER} digits: kept as text")
         return InferredType("S", "numbers in several spellings: kept as text")
-
-    def _look_at_numbers(self, texts: Collection[str]) -> None:
-        for text in texts:
-            digits = text.lstrip("+-")
-            if len(digits) > 1 and digits[0] == "0" and digits[1].isdigit():
-                self.leading_zeros = True
-            if "e" in digits or "E" in digits:
-                self.exponents = True
 
 
 def _plain(text: str, signs: str) -> str:
@@ -198,7 +207,7 @@ def _plain(text: str, signs: str) -> str:
     try:
         return plain_number(text, signs)
     except BadValue:
-        return f"'{text}" if _SHAPES["numeric"].fullmatch(text) else text
+        return f"'{text}" if _ALL["numeric"].fullmatch(text) else text
 
 
 def infer_types(

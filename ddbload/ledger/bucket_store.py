@@ -6,7 +6,7 @@ from collections import deque
 from collections.abc import Generator, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
 from typing import TYPE_CHECKING, Any
@@ -16,7 +16,6 @@ from ddbload.aws.retry import DEFAULT_POLICY, RetryPolicy, call_with_retries, fi
 from ddbload.errors import LedgerDamaged, SourceNotFound
 from ddbload.ledger import store
 from ddbload.ledger.store import (
-    PAGE_NAMES,
     AgesPage,
     KeyReader,
     ListedKey,
@@ -75,18 +74,14 @@ class BucketStore(Store):
 
     def put(self, name: str, data: bytes) -> None:
         """Write or replace an object."""
-        self._put(name, data, {}, self.retry_policy)
+        self._put(name, data, {})
 
-    def put_over(
-        self, name: str, data: bytes, version: str | None, *, attempts: int | None = None
-    ) -> bool:
+    def put_over(self, name: str, data: bytes, version: str | None) -> bool:
         """Write with If-Match, or with If-None-Match if `version` is None."""
         condition = {"IfNoneMatch": "*"} if version is None else {"IfMatch": version}
-        policy = self.retry_policy
-        policy = policy if attempts is None else replace(policy, attempts=attempts)
-        return self._put(name, data, condition, policy)
+        return self._put(name, data, condition)
 
-    def _put(self, name: str, data: bytes, condition: Any, policy: RetryPolicy) -> bool:
+    def _put(self, name: str, data: bytes, condition: Any) -> bool:
         """Write an object; return false if the condition fails.
 
         If the answer to a successful write is lost, the condition fails for the retry; then the
@@ -107,15 +102,16 @@ class BucketStore(Store):
             # S3 answers If-Match with 404 if the object was deleted.
             return bool(condition) and (failure.status == 412 or failure.code in _NO_KEY)
 
-        written = find_with_retries(write, f"writing {self.uri(name)}", is_changed, policy=policy)
+        doing = f"writing {self.uri(name)}"
+        written = find_with_retries(write, doing, is_changed, policy=self.retry_policy)
         return written or (tries > 1 and self.get(name) == data)
 
-    def pages(self, prefix: str, after: str = "", *, most: int = PAGE_NAMES) -> Iterator[AgesPage]:
+    def pages(self, prefix: str, after: str = "") -> Iterator[AgesPage]:
         """List keys below the store's prefix, without that prefix, sorted.
 
         Ages are computed with the clock of S3's answers.
         """
-        for answer in self._answers(prefix, after, most=most):
+        for answer in self._answers(prefix, after):
             date = answer["ResponseMetadata"]["HTTPHeaders"].get("date")
             now = datetime.now(UTC) if date is None else parsedate_to_datetime(date)
             ages = {
@@ -161,13 +157,9 @@ class BucketStore(Store):
             policy=self.retry_policy,
         )
 
-    def _answers(
-        self, prefix: str, after: str = "", *, most: int = PAGE_NAMES, delimiter: str | None = None
-    ) -> Iterator[Any]:
+    def _answers(self, prefix: str, after: str = "", delimiter: str | None = None) -> Iterator[Any]:
         """List page by page, with one request each; `after` is relative to the prefix."""
         more: Any = {} if delimiter is None else {"Delimiter": delimiter}
-        if most < PAGE_NAMES:
-            more["MaxKeys"] = most
         start: Any = {"StartAfter": self.prefix + prefix + after} if after else {}
 
         def read() -> Any:

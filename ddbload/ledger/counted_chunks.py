@@ -10,7 +10,7 @@ from itertools import groupby, islice
 from typing import Annotated, NamedTuple, Self
 
 from ddbload.contracts.chunks import Chunk
-from ddbload.contracts.messages import JsonObjectReader, JsonRule, Message
+from ddbload.contracts.messages import JsonObject, JsonObjectReader, JsonRule
 from ddbload.contracts.options import EDGES
 from ddbload.contracts.results import (
     ALREADY_LOADED,
@@ -125,7 +125,7 @@ def _read_units(f: JsonObjectReader) -> defaultdict[str, float]:
 
 
 @dataclass
-class SegmentSums(Message):
+class SegmentSums(JsonObject):
     """Sums over the segments of a run's first chunks, stored in `report-parts/`."""
 
     chunks: int = 0
@@ -302,6 +302,11 @@ def reconcile(record: RunRecord, ledger: Ledger, found: CountedChunks, seconds: 
     recorded = ledger.failures() if open_chunks else []
     failures = [each for each in recorded if each.chunk in open_chunks]
     error = _first_error(record, ledger, found, failures) or sums.damaged
+    status = SUCCEEDED_WITH_REJECTS if rows.rejected else SUCCEEDED
+    if record.loads_nothing:
+        status = ALREADY_LOADED
+    if error is not None:
+        status = FAILED
     causes = dict(sorted(sums.causes.items(), key=lambda each: (-each[1], each[0])))
     size = read = record.data_start.byte + sums.bytes
     if record.size is not None or not found.chunks or sums.done < len(found.chunks):
@@ -309,7 +314,7 @@ def reconcile(record: RunRecord, ledger: Ledger, found: CountedChunks, seconds: 
         size = record.size or 0
     return Report(
         run=record.run,
-        status=_status(error, rows, record),
+        status=status,
         rows=rows,
         work=replace(sums.work, consumed_wcu=units_consumed(sums, ledger)),
         bytes=read,
@@ -330,14 +335,6 @@ def reconcile(record: RunRecord, ledger: Ledger, found: CountedChunks, seconds: 
         look_like_numbers=record.look_like_numbers,
         loaded_before=record.loaded_before,
     )
-
-
-def _status(error: Failure | None, rows: RowCounts, record: RunRecord) -> str:
-    if error is not None:
-        return FAILED
-    if record.loads_nothing:
-        return ALREADY_LOADED
-    return SUCCEEDED_WITH_REJECTS if rows.rejected else SUCCEEDED
 
 
 def _first_error(

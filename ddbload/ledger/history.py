@@ -21,14 +21,14 @@ import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
-from itertools import islice
+from itertools import islice, repeat
 from typing import Any
 
 from ddbload.contracts.messages import Message, decode_object, encode_json
 from ddbload.contracts.row_counts import RowCounts
 from ddbload.dynamodb.modes import mode_of
 from ddbload.ledger.store import Store
+from ddbload.records import Record
 
 GROUP_OBJECTS = 100_000
 """Number of objects kept in memory and written together."""
@@ -42,8 +42,7 @@ _PAGE = re.compile(rf"{_ROOT}[^/]+/[^/]+/objects?/[^/]+/[^/]+\.jsonl")
 """Names of history objects. Other names do not belong to ddbload."""
 
 
-@dataclass(frozen=True, slots=True)
-class LoadPage:
+class LoadPage(Record):
     """History object: a load record with object versions."""
 
     load: LoadRecord
@@ -61,7 +60,7 @@ class History:
         folder = _folder(load.table, load.table_id)
         each = iter(versions)
         number = 0
-        while group := [(version.hash, _line(version)) for version in islice(each, GROUP_OBJECTS)]:
+        while group := [(e.hash, encode_json(dict(e.pinned))) for e in islice(each, GROUP_OBJECTS)]:
             if number == 0 and len(group) == 1:
                 self._put_page(f"{folder}object/{group[0][0]}/{load.run}.jsonl", load, group)
                 return
@@ -70,10 +69,8 @@ class History:
             for found in group:
                 pages[found[0][:count] or "-"].append(found)
             names = [f"{folder}objects/{digits}/{load.run}-{number}.jsonl" for digits in pages]
-            loads = [load] * len(pages)
             with ThreadPoolExecutor(min(PARALLEL_WRITES, len(pages))) as pool:
-                for _ in pool.map(self._put_page, names, loads, pages.values()):
-                    pass
+                list(pool.map(self._put_page, names, repeat(load), pages.values()))
             number += 1
 
     def version_names(self, table: str, table_id: str, version: ObjectVersion) -> list[str]:
@@ -144,7 +141,10 @@ class History:
         def decode() -> LoadPage:
             first, *lines = data.splitlines()
             load = LoadRecord.from_json(json.loads(first))
-            return LoadPage(load, [_version(json.loads(line)) for line in lines])
+            versions = [ObjectVersion(dict(json.loads(line))) for line in lines]
+            # Of a damaged line, this raises LookupError here.
+            _ = [each.hash for each in versions]
+            return LoadPage(load, versions)
 
         return decode_object(self._store.uri(name), decode, "delete it if nobody needs it")
 
@@ -155,21 +155,7 @@ def _folder(table: str, table_id: str) -> str:
 
 def _digits(objects: int) -> int:
     """Return the number of hash digits that divide this many objects into pages."""
-    digits = 0
-    while digits < _MOST_DIGITS and objects > _PAGE_OBJECTS * 16**digits:
-        digits += 1
-    return digits
-
-
-def _line(version: ObjectVersion) -> bytes:
-    return encode_json(dict(version.pinned))
-
-
-def _version(value: Any) -> ObjectVersion:
-    version = ObjectVersion(dict(value))
-    # Parse now, so that a damaged line raises its error here.
-    version.hash  # noqa: B018 - raises LookupError
-    return version
+    return sum(objects > _PAGE_OBJECTS * 16**digits for digits in range(_MOST_DIGITS))
 
 
 # Loads: what was asked of which object versions.
@@ -182,7 +168,6 @@ def load_folder(table: str, table_id: str) -> str:
     return f"{table}/{table_id}/"
 
 
-@dataclass(frozen=True, slots=True)
 class LoadRecord(Message):
     """First line of a history object; the lines after it are object versions."""
 
@@ -209,7 +194,6 @@ class LoadRecord(Message):
         return mode_of(self.mode).deletes
 
 
-@dataclass(frozen=True, slots=True)
 class LoadClaim(Message):
     """Claim by which a run keeps other runs from loading the same objects at the same time."""
 
@@ -225,15 +209,13 @@ class LoadClaim(Message):
     """Name of the listing of several objects in the run's ledger."""
 
 
-@dataclass(frozen=True, slots=True)
 class LoadClaims(Message):
     """Claims of unfinished runs with the same options and table."""
 
     claims: tuple[LoadClaim, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class ObjectVersion:
+class ObjectVersion(Record):
     """Version of an object or file, as pinned by a run."""
 
     pinned: Mapping[str, Any]

@@ -7,7 +7,7 @@ import json
 import secrets
 from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import closing
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from ddbload.contracts.chunks import ListingCursor, ListingPart
@@ -15,6 +15,7 @@ from ddbload.contracts.run_record import RunRecord
 from ddbload.contracts.source import is_archive
 from ddbload.errors import DdbloadError, LedgerDamaged, SourceNotFound
 from ddbload.ledger.ledger import Ledger
+from ddbload.records import Record
 
 PinnedObject = Mapping[str, Any]
 """Version of an object or file, in the form of its source's `pinned`."""
@@ -30,8 +31,7 @@ PAGE_OBJECTS = 1000
 """Number of objects on a page of the listing."""
 
 
-@dataclass(frozen=True, slots=True)
-class ObjectListing:
+class ObjectListing(Record):
     """Listing of a source's objects in the ledger."""
 
     pinned: PinnedObject

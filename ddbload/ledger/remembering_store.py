@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ddbload.ledger.store import PAGE_NAMES, AgesPage, Store, VersionedObject
+from ddbload.ledger.store import AgesPage, Store, VersionedObject
 
 _SHARED = ("control.json", "execution.json", "attempts/")
 """Objects of a run that other processes write while it is worked on: these are always read."""
@@ -49,22 +49,20 @@ class RememberingStore(Store):
         self._store.put(name, data)
         self._remember(name, data)
 
-    def put_over(
-        self, name: str, data: bytes, version: str | None, *, attempts: int | None = None
-    ) -> bool:
+    def put_over(self, name: str, data: bytes, version: str | None) -> bool:
         """Write an object unless it changed; a record that is new begins the run."""
         self._forget(name)
-        if not self._store.put_over(name, data, version, attempts=attempts):
+        if not self._store.put_over(name, data, version):
             return False
         self._remember(name, data)
         if version is None and name == f"{self._run}run.json":
             self._is_begun = True
         return True
 
-    def pages(self, prefix: str, after: str = "", *, most: int = PAGE_NAMES) -> Iterator[AgesPage]:
+    def pages(self, prefix: str, after: str = "") -> Iterator[AgesPage]:
         """List names, of a run that was begun here from memory."""
         if not (self._is_begun and self._is_own(prefix)):
-            return self._store.pages(prefix, after, most=most)
+            return self._store.pages(prefix, after)
         names = sorted(
             name
             for name, data in self._known.items()

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
+from itertools import islice
 from typing import Any, TypeVar
 
 from ddbload.contracts.control import (
-    IDLE,
     LIMITS_OF_PAYLOAD,
     Control,
+    SeenWorker,
     WorkerProgress,
     silence_limit,
 )
@@ -20,6 +21,7 @@ from ddbload.contracts.run_record import RunRecord
 from ddbload.contracts.states import RunRequest
 from ddbload.errors import LedgerDamaged, RunNotFound
 from ddbload.ledger.store import AgesPage, Store, change_state, read_state
+from ddbload.records import Record
 
 T = TypeVar("T")
 _WORKERS = "progress/"
@@ -33,8 +35,7 @@ FOLDER_PROGRESS_SECONDS, BUCKET_PROGRESS_SECONDS = 1.0, 5.0
 _CONTROL_ADVICE = "delete it, and resume the run with the limits that it should have"
 
 
-@dataclass(frozen=True, slots=True)
-class LastReport:
+class LastReport(Record):
     """Last report of a ledger, and the version of its object."""
 
     report: Report | None
@@ -43,26 +44,11 @@ class LastReport:
     """Version for `put_report`; None if the report is missing."""
 
 
-@dataclass(frozen=True, slots=True)
-class SeenWorker:
-    """Worker of a run, as found in a listing."""
-
-    progress: WorkerProgress
-    age: float
-    """Seconds since the worker last wrote its progress."""
-    alive: bool
-    """False if the worker has been silent for so long that it must have died or stopped."""
-
-    @property
-    def working(self) -> bool:
-        """True if the worker may send requests."""
-        return self.alive and self.progress.state != IDLE
-
-
 def newest_runs(store: Store, most: int | None = None) -> list[str]:
     """List run ids, newest first; at most `most`, in one request."""
-    names = store.names(_STARTED) if most is None else store.first_names(_STARTED, most)
-    return list(dict.fromkeys(each.removeprefix(_STARTED).partition("-")[2] for each in names))
+    names = (name for page in store.pages(_STARTED) for name in page.ages)
+    runs = (each.removeprefix(_STARTED).partition("-")[2] for each in islice(names, most))
+    return list(dict.fromkeys(runs))
 
 
 class RunObjects:
@@ -168,7 +154,7 @@ class RunObjects:
             return self._read("report.json", Report.from_json)
         return None
 
-    def put_page(self, page: str, report: Report, attempts: int) -> None:
+    def put_page(self, page: str, report: Report) -> None:
         """Write the page of a report, unless another report was written since.
 
         Each writer of a report writes its page afterwards, so the last page belongs to the last
@@ -181,7 +167,7 @@ class RunObjects:
             if last != report:
                 return
             version = None if found is None else found.version
-            if self._store.put_over(name, page.encode(), version, attempts=attempts):
+            if self._store.put_over(name, page.encode(), version):
                 return
 
     # The run.
@@ -206,10 +192,9 @@ class RunObjects:
 
     def find_heartbeat(self) -> Heartbeat | None:
         """Read the last heartbeat of a local run; None if missing or damaged."""
-        try:
+        with suppress(LedgerDamaged):
             return self._read("progress.json", Heartbeat.from_json)
-        except LedgerDamaged:
-            return None
+        return None
 
     # Control and progress.
 

@@ -6,8 +6,6 @@ imported is done, whatever the status of an execution.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from ddbload.contracts.results import (
     CANCELLED,
     DONE,
@@ -19,6 +17,7 @@ from ddbload.contracts.results import (
     Report,
 )
 from ddbload.errors import Cancelled, IncompleteRun, Interrupted
+from ddbload.records import Record
 
 RUNNING = "RUNNING"
 """Status of a run that a process or an execution is working on."""
@@ -30,8 +29,7 @@ _STOPPED = (INTERRUPTED, CANCELLED)
 """Statuses of a run that may have open chunks without an error."""
 
 
-@dataclass(frozen=True, slots=True)
-class Ending:
+class Ending(Record):
     """End of a run's last attempt: an execution, or a command."""
 
     failure: Failure | None = None
@@ -50,8 +48,7 @@ class Ending:
     seconds: float | None = None
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class StateFacts:
+class StateFacts(Record):
     """Facts about a run at one moment, from which its state is derived."""
 
     began: float
@@ -75,8 +72,7 @@ class StateFacts:
     """Time of the workers' last write."""
 
 
-@dataclass(frozen=True, slots=True)
-class RunState:
+class RunState(Record):
     """Status of a run, and its error."""
 
     status: str

@@ -12,13 +12,12 @@ import tempfile
 import time
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
-from dataclasses import dataclass
-from itertools import islice
 from pathlib import Path
 from typing import TypeVar
 
 from ddbload.contracts.messages import Message, decode_json, encode_json
 from ddbload.errors import TAKE_UP, LedgerDamaged, LedgerUnwritable, ServiceUnavailable
+from ddbload.records import Record
 
 S = TypeVar("S", bound=Message)
 T = TypeVar("T")
@@ -26,13 +25,10 @@ T = TypeVar("T")
 MAX_OBJECT_BYTES = 512 * 1024 * 1024
 """Maximum size of an object that is read, far above that of ddbload's own objects."""
 
-PAGE_NAMES = 1000
-"""Maximum number of names that S3 returns per request."""
 _ATTEMPTS = 30
 
 
-@dataclass(frozen=True, slots=True)
-class AgesPage:
+class AgesPage(Record):
     """Page of a listing, sorted by name."""
 
     ages: dict[str, float]
@@ -41,8 +37,7 @@ class AgesPage:
     """True if more names may follow."""
 
 
-@dataclass(frozen=True, slots=True)
-class VersionedObject:
+class VersionedObject(Record):
     """Content of an object, and a mark that distinguishes its versions."""
 
     data: bytes
@@ -83,32 +78,23 @@ class Store(ABC):
         return self.put_over(name, data, None)
 
     @abstractmethod
-    def put_over(
-        self, name: str, data: bytes, version: str | None, *, attempts: int | None = None
-    ) -> bool:
+    def put_over(self, name: str, data: bytes, version: str | None) -> bool:
         """Write an object unless it changed since `version` was read; return true if written.
 
         `version` None means: unless it exists. Of two concurrent writes over one version, one wins.
-        `attempts`: maximum attempts if the write may be retried, in place of the store's own
-        number.
         """
 
     @abstractmethod
-    def pages(self, prefix: str, after: str = "", *, most: int = PAGE_NAMES) -> Iterator[AgesPage]:
+    def pages(self, prefix: str, after: str = "") -> Iterator[AgesPage]:
         """List names that begin with `prefix` and come after `prefix + after`, sorted.
 
         Yields at least one page, with at most one request each. Ages are accurate to about a
-        second, by the store's clock. `most`: number of names that the caller needs.
+        second, by the store's clock.
         """
 
     def names(self, prefix: str) -> list[str]:
         """List all names that begin with `prefix`, sorted."""
         return sorted(self.ages(prefix))
-
-    def first_names(self, prefix: str, most: int) -> list[str]:
-        """List the first names that begin with `prefix`, at most `most`, sorted."""
-        names = (name for page in self.pages(prefix, most=most) for name in page.ages)
-        return list(islice(names, most))
 
     def ages(self, prefix: str) -> dict[str, float]:
         """List names that begin with `prefix`, with the seconds since each was written."""
@@ -173,14 +159,7 @@ class FolderStore(Store):
         with self._temporary(name, data) as temporary:
             temporary.replace(self._root / name)
 
-    def put_over(
-        self,
-        name: str,
-        data: bytes,
-        version: str | None,
-        *,
-        attempts: int | None = None,  # noqa: ARG002 - a folder is written once
-    ) -> bool:
+    def put_over(self, name: str, data: bytes, version: str | None) -> bool:
         """Link a temporary file to a new name, or replace a file while its folder is locked.
 
         Linking fails if the name exists.
@@ -203,13 +182,7 @@ class FolderStore(Store):
                 return True
         return False
 
-    def pages(
-        self,
-        prefix: str,
-        after: str = "",
-        *,
-        most: int = PAGE_NAMES,  # noqa: ARG002 - a folder has no shorter way than to list all
-    ) -> Iterator[AgesPage]:
+    def pages(self, prefix: str, after: str = "") -> Iterator[AgesPage]:
         """List all files except temporary ones, as one page."""
         folder = prefix.rpartition("/")[0]
         self._refuse_links(folder)

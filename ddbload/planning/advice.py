@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from itertools import takewhile
 
 from ddbload.aws.table_description import TABLE_QUOTA, turn_recovery_on
@@ -19,6 +18,7 @@ from ddbload.errors import InvalidUsage
 from ddbload.planning.capacity import Limit, TableFacts
 from ddbload.planning.survey import Survey
 from ddbload.planning.warm_up import plan_warm_up
+from ddbload.records import Record
 
 LONG_SECONDS = 300.0
 """Duration of an import, in seconds, above which a plan suggests more capacity."""
@@ -33,8 +33,7 @@ _UNKNOWN = {
 }
 
 
-@dataclass(frozen=True, slots=True)
-class PlanWarning:
+class PlanWarning(Record):
     """Warning of a plan: a stable code, and a text for the user."""
 
     code: str

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from ddbload.aws import table_description
@@ -19,15 +18,14 @@ from ddbload.contracts.run_record import KeyAttribute, Table
 from ddbload.dynamodb.limits import MAX_KEY_BYTES, PARTITION_WRITE_UNITS
 from ddbload.errors import TableNotFound
 from ddbload.planning.key_counts import HeavyHitters
-from ddbload.planning.survey import Survey
-from ddbload.reading.measure import TableIndex
+from ddbload.planning.survey import Survey, TableIndex
+from ddbload.records import Record
 
 CPU_SECONDS = 5
 """CPU seconds per million narrow rows, measured by `make bench`."""
 
 
-@dataclass(frozen=True, slots=True)
-class TableFacts:
+class TableFacts(Record):
     """Settings of a table; None means unknown."""
 
     table: Table
@@ -172,8 +170,7 @@ def table_indexes(table: Table, described: Mapping[str, Any]) -> tuple[TableInde
     return tuple(found)
 
 
-@dataclass(frozen=True, slots=True)
-class Limit:
+class Limit(Record):
     """Limit of the write speed, such as the table's capacity or a hot partition."""
 
     what: str

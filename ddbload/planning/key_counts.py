@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from array import array
 from collections import Counter
-from collections.abc import Hashable, Iterable
+from collections.abc import Hashable, Iterable, Sequence
 from hashlib import blake2b
 from math import sqrt
 from typing import Any
@@ -126,11 +126,10 @@ class HeavyHitters:
         self._counts: Counter[Hashable] = Counter()
         self._deficit = 0
 
-    def add(self, keys: Iterable[Hashable]) -> None:
+    def add(self, keys: Sequence[Hashable]) -> None:
         """Add the partition keys of a block of rows."""
-        counted = Counter(keys)
-        self.rows += counted.total()
-        self._counts.update(counted)
+        self.rows += len(keys)
+        self._counts.update(keys)
         self._bound()
 
     def merge(self, other: HeavyHitters) -> None:
@@ -142,10 +141,11 @@ class HeavyHitters:
 
     def _bound(self) -> None:
         if len(self._counts) > 2 * self._capacity:
-            kept = self._counts.most_common(self._capacity + 1)
-            less = kept.pop()[1]
+            less = sorted(self._counts.values(), reverse=True)[self._capacity]
             self._deficit += less
-            self._counts = Counter({key: count - less for key, count in kept if count > less})
+            self._counts = Counter(
+                {key: count - less for key, count in self._counts.items() if count > less}
+            )
 
     @property
     def distinct(self) -> int | None:

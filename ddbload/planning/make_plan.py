@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import islice
 from typing import Any
 
@@ -24,6 +24,7 @@ from ddbload.planning.survey import Survey, SurveyJob
 from ddbload.reading.parts import PartOutput, read_parts
 from ddbload.reading.row_batches import RowBatch, first_rows, iter_row_batches
 from ddbload.reading.row_blocks import RunReader, expected_bytes, rare_gc
+from ddbload.records import Record
 from ddbload.steps.checks import NO_TABLE
 from ddbload.steps.prepare import prepare_run
 
@@ -34,8 +35,7 @@ SurveyWatch = Callable[[int, int], None]
 """Callback that receives the bytes and rows read."""
 
 
-@dataclass(frozen=True, slots=True)
-class Sample:
+class Sample(Record):
     """Part of the source to read: a number of rows, or a share of the bytes."""
 
     rows: int | None = None

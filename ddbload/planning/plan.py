@@ -109,10 +109,9 @@ class Plan:
         """
         record, survey, facts, error = self.record, self.survey, self.facts, self.error
         warnings = []
-        warning = None if self.detected is None else self.detected.header_warning
-        if warning is not None:
-            warnings.append(PlanWarning("header_like_data", warning))
         if self.detected is not None:
+            if (warning := self.detected.header_warning) is not None:
+                warnings.append(PlanWarning("header_like_data", warning))
             cells = self.detected.cell_warnings
             warnings += [PlanWarning("cells_like_others", each) for each in cells]
         columns = self._columns()

@@ -6,7 +6,7 @@ docs/cost.md is generated with the same code.
 from __future__ import annotations
 
 import math
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from typing import Any, Self
 
 from ddbload.aws.table_description import provisioned_writes
@@ -17,6 +17,7 @@ from ddbload.contracts.payload import Payload
 from ddbload.contracts.run_record import S3_READ, RunRecord, WritePrice
 from ddbload.planning.capacity import TableFacts
 from ddbload.reading.open_sources import HEAD_BYTES
+from ddbload.records import Record
 from ddbload.source.s3_object import RANGE_BYTES
 from ddbload.steps.chunker import FIRST_WINDOW_BYTES
 
@@ -51,8 +52,7 @@ _LEAST_EXPANSION = 1.05
 _INVOCATION_SECONDS = upload_rule.DEFAULT_TIMEOUT_SECONDS - upload_rule.DEFAULT_RESERVE_SECONDS
 
 
-@dataclass(frozen=True, slots=True)
-class PriceLine:
+class PriceLine(Record):
     """Line of a price estimate."""
 
     service: str
@@ -61,8 +61,7 @@ class PriceLine:
     dollars: float
 
 
-@dataclass(frozen=True, slots=True)
-class PreflightWork:
+class PreflightWork(Record):
     """Bytes and requests that preflight needs to find where a source can be cut."""
 
     bytes: int
@@ -133,8 +132,7 @@ def preflight_work(
     )
 
 
-@dataclass(frozen=True, slots=True)
-class Workload:
+class Workload(Record):
     """Billed work of a deployed import."""
 
     bytes: int

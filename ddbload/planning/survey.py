@@ -3,19 +3,24 @@
 from __future__ import annotations
 
 import json
-from collections import Counter, defaultdict
-from collections.abc import Hashable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from collections import Counter
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import field
+from itertools import chain, compress
 from typing import Any
 
 from ddbload.contracts.run_record import RunRecord
+from ddbload.dynamodb.limits import WRITE_UNIT_BYTES
+from ddbload.items.row_attributes import item_layout
+from ddbload.items.row_values import RowValues
 from ddbload.items.type_inference import DATE_FORMATS, TypeGuess
 from ddbload.planning.key_counts import HeavyHitters, KeyCounter
-from ddbload.reading.measure import ItemSizes, Measure, TableIndex
 from ddbload.reading.parts import PartOutput
 from ddbload.reading.row_batches import RowBatch
-from ddbload.reading.row_blocks import RunReader
+from ddbload.reading.row_blocks import RunReader, hmac_key
+from ddbload.records import MutableRecord, Record
 from ddbload.rows.blocks import Defect
+from ddbload.rows.columns import NO_OCTET
 
 MAX_PROFILES = 10_000
 """Maximum number of columns whose cells are examined, at about a kilobyte each."""
@@ -27,13 +32,83 @@ EXAMPLE_LENGTH = 40
 """Maximum number of characters in an example value."""
 
 
-@dataclass(slots=True)
-class IndexSurvey:
+class ItemSizes:
+    """Totals of item sizes in bytes, and the write units that they take."""
+
+    def __init__(self) -> None:
+        self.count = self.bytes = self.units = 0
+        self.largest = 0
+        self.smallest: int | None = None
+
+    def add(self, sizes: Sequence[int]) -> None:
+        """Count the sizes of some items."""
+        if not sizes:
+            return
+        low, high = min(sizes), max(sizes)
+        self.count += len(sizes)
+        self.bytes += sum(sizes)
+        if high <= WRITE_UNIT_BYTES:
+            # Size 0 stands for no item.
+            self.units += len(sizes) - sizes.count(0)
+        else:
+            self.units += sum([-(-size // WRITE_UNIT_BYTES) for size in sizes])
+        self.largest = max(self.largest, high)
+        self.smallest = low if self.smallest is None else min(low, self.smallest)
+
+    def merge(self, other: ItemSizes) -> None:
+        """Add what others have counted."""
+        self.count += other.count
+        self.bytes += other.bytes
+        self.units += other.units
+        self.largest = max(self.largest, other.largest)
+        if other.smallest is not None:
+            self.smallest = min(other.smallest, self.smallest or other.smallest)
+
+
+class TableIndex(Record):
+    """Secondary index as described by DescribeTable."""
+
+    name: str
+    is_global: bool
+    partition: tuple[str, ...]
+    """Attributes of the partition key."""
+    sort: tuple[str, ...]
+    projection: str
+    """ALL, KEYS_ONLY or INCLUDE."""
+    projected: frozenset[str] | None
+    """Attributes that the index holds; None for all."""
+    described: Mapping[str, Any] = field(default_factory=dict)
+    """The index by DescribeTable."""
+
+    @property
+    def keys(self) -> tuple[str, ...]:
+        """All key attributes. An item without one of them is not in the index."""
+        return (*self.partition, *self.sort)
+
+
+class IndexSurvey(MutableRecord):
     """Statistics of a secondary index's entries."""
 
     index: TableIndex
     sizes: ItemSizes = field(default_factory=ItemSizes)
     hot: HeavyHitters = field(default_factory=HeavyHitters)
+
+    def add(self, batch: Sequence[RowValues]) -> None:
+        """Add the entries of a batch of rows. A row without a key of the index has none."""
+        partitions: list[Hashable] = []
+        for values in batch:
+            if not set(self.index.keys).issubset(values.names):
+                continue
+            names = values.names if self.index.projected is None else self.index.projected
+            sizes: Iterable[int] = values.sizes_of(names)
+            parts = [values.texts(name) for name in self.index.partition]
+            found: Iterable[Hashable] = zip(*parts, strict=True) if parts[1:] else parts[0]
+            present = values.have(self.index.keys)
+            if present is not None:
+                sizes, found = compress(sizes, present), compress(found, present)
+            self.sizes.add(list(sizes))
+            partitions += found
+        self.hot.add(partitions)
 
 
 class Survey:
@@ -64,9 +139,8 @@ class Survey:
         self.documents: dict[str, Counter[str]] = {}
         """Count of each type of each attribute of documents, in order of appearance."""
         self.keys = KeyCounter()
-        self._record = record
-        self._measure = Measure(record, indexes)
-        self.layout = self._measure.layout
+        self._record, self._infers = record, record.payload.infer_types
+        self.layout = item_layout(record.columns, record.payload, hmac_key(record.payload))
         signs = record.payload.source.number_signs
         names = self.layout.attributes[:MAX_PROFILES] if record.columns else ()
         self.columns = {name: TypeGuess(signs=signs, formats=DATE_FORMATS) for name in names}
@@ -80,9 +154,7 @@ class Survey:
     def __getstate__(self) -> dict[str, Any]:
         """Drop the state that only `add` needs; another process merges the pickled survey."""
         return {
-            name: value
-            for name, value in vars(self).items()
-            if name not in ("_record", "_measure", "layout")
+            name: value for name, value in vars(self).items() if name not in ("_record", "layout")
         }
 
     def merge(self, other: Survey, *, lines: int = 0) -> None:
@@ -121,7 +193,16 @@ class Survey:
 
     def add(self, batch: RowBatch) -> None:
         """Add a batch of rows."""
-        measured = self._measure.measure(batch)
+        values = [each for each in batch.values if each.rows]
+        keys: list[Sequence[Sequence[str]]] = []
+        for row, built in batch.single_rows():
+            if isinstance(built, Defect):
+                self._reject(batch, row, built)
+            elif built.deleted:
+                self.deletions += 1
+                keys.append([[str(value)] for value in built.key])
+            else:
+                values.append(RowValues.of_item(row, built))
         self.rows += batch.count
         self.filtered += batch.filtered
         if batch.stored_bytes > self.kept > 0:
@@ -134,28 +215,21 @@ class Survey:
         self.bytes += batch.bytes
         self.kept = batch.stored_bytes
         self._first_kept = self._first_kept or self.kept
+        for each in values:
+            self.sizes.add(each.sizes)
+            keys.append(each.keys)
         if self._record.table.keys:
-            self.keys.add(map(_key_bytes, measured.keys))
-            self.hot.add(key[0] for key in measured.keys)
-        self.sizes.add(measured.sizes)
-        for each, entries, partitions in zip(
-            self.indexes, measured.entries, measured.partitions, strict=True
-        ):
-            each.sizes.add([size for size in entries if size] if 0 in entries else entries)
-            each.hot.add(partitions)
-        for row, defect in measured.rejected:
-            self._reject(batch, row, defect)
-        self.deletions += measured.deletions
-        if measured.cells is None:
-            found: dict[str, list[str]] = defaultdict(list)
-            for item in measured.items:
-                for name, value in item.items():
-                    # An attribute value is a dict with its type as the only key.
-                    found[name].extend(value)
-            for name, kinds in found.items():
-                self._count_types(name, kinds)
-        else:
-            for guess, cells in zip(self.columns.values(), measured.cells.cells):  # noqa: B905
+            self.hot.add(list(chain(*[parts[0] for parts in keys])))
+            for parts in keys:
+                self.keys.add(_key_bytes(parts))
+        for index in self.indexes:
+            index.add(values)
+        if batch.columns is None:
+            # Attributes and types are listed in the order in which they occur.
+            for *_, name, kind, count in sorted(chain(*[each.types() for each in values])):
+                self._count_types(name, {kind: count})
+        elif self.columns:
+            for guess, cells in zip(self.columns.values(), self.layout.apply(batch.columns).cells):  # noqa: B905
                 guess.add(cells)
 
     @property
@@ -186,6 +260,9 @@ class Survey:
         guess, types = self.columns.get(name), self.documents.get(name)
         if guess is not None:
             kind, why = guess.inferred()
+            if kind == "N" and guess.proposed == "S" and not self._infers:
+                why = "numbers that DynamoDB would return in another spelling; declare N"
+                kind = "S"
             examples = [text.encode("latin-1").decode(errors="replace") for text in guess.examples]
             filled, empty, longest = guess.filled, guess.empty, guess.longest
         elif types is not None:
@@ -223,13 +300,12 @@ class Survey:
                 "detail": defect.detail,
             }
 
-    def _count_types(self, name: str, types: Iterable[str]) -> None:
+    def _count_types(self, name: str, types: Mapping[str, int]) -> None:
         if name in self.documents or len(self.documents) < MAX_NAMES:
             self.documents.setdefault(name, Counter()).update(types)
 
 
-@dataclass(frozen=True, slots=True)
-class SurveyJob:
+class SurveyJob(Record):
     """Job that surveys the rows of one part."""
 
     indexes: tuple[TableIndex, ...]
@@ -248,9 +324,8 @@ class SurveyJob:
         return survey
 
 
-def _key_bytes(key: tuple[Hashable, ...]) -> bytes:
-    """Encode a key as unambiguous bytes; its values are strings of octets or numbers."""
-    if len(key) == 1:
-        return str(key[0]).encode()
-    one, other = key
-    return f"{len(str(one))} {one} {other}".encode()
+def _key_bytes(parts: Sequence[Sequence[str]]) -> list[bytes]:
+    """Encode keys, given in octets by column, as unambiguous bytes."""
+    # Neither byte occurs in octets.
+    texts = parts[0] if len(parts) == 1 else map("\xfe".join, zip(*parts, strict=True))
+    return NO_OCTET.join(texts).encode("latin-1").split(NO_OCTET.encode("latin-1"))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from ddbload.aws.retry import RetryPolicy, call_with_retries
@@ -17,6 +16,7 @@ from ddbload.aws.table_description import (
 )
 from ddbload.contracts.run_record import LIST_PRICE_REGION, WARM_UNIT, amount_text
 from ddbload.errors import InvalidUsage, PrewarmUnfinished
+from ddbload.records import Record
 
 if TYPE_CHECKING:
     from mypy_boto3_dynamodb import DynamoDBClient
@@ -30,8 +30,7 @@ MAX_WARM_UP_SECONDS = 3600.0
 """
 
 
-@dataclass(frozen=True, slots=True)
-class WarmUp:
+class WarmUp(Record):
     """Increase of the warm throughput of a table and its global indexes."""
 
     table: str

@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass
 from itertools import chain
 
 from ddbload.contracts.column_mapping import ColumnChanges, Dialect, name_columns, shown
@@ -18,8 +17,8 @@ from ddbload.errors import (
     TooManyColumns,
     UnsupportedFormat,
 )
-from ddbload.reading.named_tables import check_tables
 from ddbload.reading.open_sources import known_size
+from ddbload.records import Record
 from ddbload.rows.blocks import WHITE_SPACE, BlockSplitter, Defect
 from ddbload.rows.columns import ParsedRow, ParsedRows, RowParser
 from ddbload.rows.dialect_grammar import dialect_boundaries
@@ -31,20 +30,19 @@ from ddbload.rows.file_signatures import (
     refuse_other_texts,
 )
 from ddbload.rows.header_evidence import COMPARED_ROWS, HeaderEvidence, header_evidence
-from ddbload.rows.json_containers import LARGEST_CONTAINER_START
+from ddbload.rows.json_containers import LARGEST_CONTAINER_START, scan_start
 from ddbload.rows.json_framing import rows_begin
 from ddbload.rows.json_shape import (
     LAYOUT_OF,
     OTHERS,
     begins_as_lines,
     is_undecided,
-    jq_advice,
     json_layout,
     shape_of_json,
     sniff_framed,
 )
 from ddbload.rows.readings import Doubt, GuessedFormat
-from ddbload.source.decoding.decoded_source import DecodedSource
+from ddbload.source.decoding.decoded_source import READ_BYTES, DecodedSource
 
 HEADER_READ_BYTES = 256 * 1024
 _ROW_PIECE_BYTES = 4 * 1024
@@ -57,11 +55,11 @@ _LINE_END = re.compile(rb"\r\n?|\n")
 _LONE_CR = re.compile(rb"\r(?!\n|\Z)")
 _APART = "import it by itself"
 _NAMED_COLUMNS = re.compile(r"(?i)\.[ct]sv(?:\.\w+)?\Z")
+_DELETION = re.compile(rb'\s*\{\s*"DeleteRequest"')
 _BEGINS_AS_JSON = re.compile(rb"(?m)^\s*+[{\[]")
 
 
-@dataclass(frozen=True, slots=True)
-class Header:
+class Header(Record):
     """Header of a file. `columns` is empty for a file without rows, and for lines of JSON."""
 
     columns: tuple[str, ...]
@@ -226,12 +224,12 @@ def _framed_header(file: DecodedSource, source: Source, start: Cursor, *, delete
             is_empty = layout != VALUES and data.startswith(b"]", begin)
             at = Cursor(start.byte + begin, 1)
             if layout == OBJECT:
-                check_tables(file, source, data, at, deletes=deletes)
+                _check_tables(file, source, data, at, deletes=deletes)
             return Header((), at, is_empty)
         if len(data) >= LARGEST_CONTAINER_START:
             break
     if layout == OBJECT:
-        check_tables(file, source, data, None, deletes=deletes)
+        _check_tables(file, source, data, None, deletes=deletes)
     if layout == VALUES and not data.strip(WHITE_SPACE.encode()):
         return Header((), start, empty=True)
     wanted = "a JSON array" if layout == ARRAY else "an object with an array of objects"
@@ -278,10 +276,10 @@ def _refuse_other_json(file: DecodedSource, start: Cursor, keys: Collection[str]
                 f'{place}, and a row is an object, such as {{"id": 1}}: write it as objects, or as'
                 " CSV"
             )
-        alone = "import it by itself, or " if shape in LAYOUT_OF else ""
+        jq = "convert it: jq -c . FILE > FILE.jsonl (jq 1.7 or newer: older ones round numbers)"
         raise UnsupportedFormat(
             f"{place}, and JSON is read here with one object on each line;"
-            f" {alone}{jq_advice(shape)}"
+            f" {_APART if shape in LAYOUT_OF else jq}"
         )
 
 
@@ -443,3 +441,47 @@ def _alike(name: str, columns: Sequence[str]) -> str:
     folded = name.strip().casefold()
     alike = next((column for column in columns if column.strip().casefold() == folded), None)
     return "" if alike is None else f"; {shown(alike)} is one, and names are compared exactly"
+
+
+def _check_tables(
+    file: DecodedSource, source: Source, start: bytes, rows: Cursor | None, *, deletes: bool
+) -> None:
+    """Refuse a file with rows or requests that are not for this run, before it is loaded.
+
+    A file that names tables is read to its end. Its other tables are left out if `from_table` says
+    so, or if it is a model.
+
+    Args:
+        file: File to check.
+        source: Source of the run.
+        start: Beginning of the file.
+        rows: Position of the first row; None if there are none for the run's table.
+        deletes: True if the run's mode deletes items.
+
+    Raises:
+        UnsupportedFormat: With the number of such rows.
+        InvalidJson: If the file is cut off, or an object in it has no rows, for example.
+    """
+    scanner, _ = scan_start(start, source.table_of_rows)
+    if scanner.fault is not None:
+        raise scanner.fault
+    others = scanner.others
+    if rows is not None and scanner.names_tables:
+        deletions, rest = 0, b""
+        for framed in file.stream_rows(rows.byte, None, READ_BYTES):
+            *lines, rest = (rest + framed).split(b"\n")
+            deletions += sum(_DELETION.match(line) is not None for line in lines)
+        deletions += _DELETION.match(rest) is not None
+        if deletions and not deletes:
+            raise UnsupportedFormat(
+                f"the file has {deletions:,} DeleteRequests, and only mode delete deletes items:"
+                " remove them, and delete their items in a run of its own (--mode delete)"
+            )
+        others = file.others
+    is_left_out = source.from_table is not None or (scanner.is_model and source.to_table)
+    if others and not (rows is not None and is_left_out):
+        listed = ", ".join(f"{shown(name)} ({count:,})" for name, count in others.items())
+        raise UnsupportedFormat(
+            f"the file has rows of other tables than {shown(scanner.table or '')}: {listed}; name"
+            " the table whose rows are to be read (--from-table; in a payload, source.from_table)"
+        )

@@ -14,7 +14,7 @@ import tempfile
 from collections import Counter
 from collections.abc import Callable, Generator, Iterator
 from contextlib import ExitStack, closing
-from dataclasses import dataclass, field, replace
+from dataclasses import field, fields, replace
 from functools import partial
 from itertools import chain, islice
 from pathlib import Path
@@ -30,6 +30,7 @@ from ddbload.reading.open_sources import open_decoded, open_each
 from ddbload.reading.processes import ProcessPool
 from ddbload.reading.row_batches import Part, RowBatch, iter_row_batches
 from ddbload.reading.row_blocks import RunReader, rare_gc
+from ddbload.records import MutableRecord, Record
 from ddbload.rows.blocks import Defect
 from ddbload.source.decoding.decoded_source import DecodedSource
 from ddbload.source.s3_object import stored_bytes
@@ -82,8 +83,7 @@ class PartOutput:
             self._path.unlink(missing_ok=True)
 
 
-@dataclass(slots=True)
-class ReadCounts:
+class ReadCounts(MutableRecord):
     """Counts of rows that were read to become items."""
 
     read: int = 0
@@ -98,11 +98,8 @@ class ReadCounts:
 
     def add(self, other: ReadCounts) -> None:
         """Add the rows of a part."""
-        self.read += other.read
-        self.written += other.written
-        self.filtered += other.filtered
-        self.bytes += other.bytes
-        self.causes += other.causes
+        for each in fields(self):
+            setattr(self, each.name, getattr(self, each.name) + getattr(other, each.name))
 
     def add_batch(
         self, batch: RowBatch, reject: Callable[[int, Defect], object] = lambda _row, _defect: None
@@ -161,8 +158,7 @@ class PartTaker(Protocol):
         """Read a part in this process. Raises what keeps it from being taken."""
 
 
-@dataclass(frozen=True, slots=True)
-class PartResult:
+class PartResult(Record):
     """Result of a part: the job's summary, its output, and the position after its last row."""
 
     summary: Any

@@ -13,7 +13,8 @@ from ddbload.contracts.chunks import ObjectSlice
 from ddbload.contracts.run_record import Cursor
 from ddbload.items.batch_encoder import EncodedRows
 from ddbload.items.item_requests import Item
-from ddbload.items.row_encoder import DelimitedRowEncoder, RowEncoder
+from ddbload.items.row_encoder import DelimitedRowEncoder, DocumentEncoder, RowEncoder
+from ddbload.items.row_values import RowValues
 from ddbload.ledger.ledger import Ledger
 from ddbload.ledger.object_listing import PinnedObject, iter_objects
 from ddbload.reading.open_sources import (
@@ -27,6 +28,7 @@ from ddbload.reading.row_blocks import (
     refuse_unterminated,
     slice_for_object,
 )
+from ddbload.records import Record
 from ddbload.rows.blocks import BLOCK_BYTES, Block, Defect, RowPositions
 from ddbload.rows.columns import Columns
 from ddbload.source.decoding.decoded_source import DecodedSource, HeadCachingSource
@@ -50,6 +52,7 @@ class RowBatch:
     block: Block
     stored_bytes: int = 0
     """Bytes read of the source as stored, compressed or not, from its beginning."""
+    _places: RowPositions | None = None
 
     @property
     def bytes(self) -> int:
@@ -78,10 +81,31 @@ class RowBatch:
         places, columns = split
         return places, encoder.fields.encode(columns, places)
 
+    @cached_property
+    def values(self) -> list[RowValues]:
+        """Values of the rows, of which those that are missing here are built by themselves."""
+        encoder, split = self._encoder, self._split
+        if split is not None and isinstance(encoder, DelimitedRowEncoder):
+            places, columns = split
+            return [encoder.fields.values(columns, places)]
+        assert isinstance(encoder, DocumentEncoder), "other rows are documents"  # noqa: S101
+        self._places, found = encoder.values(self.block)
+        return found
+
+    def single_rows(self) -> Iterator[tuple[int, Item | Defect]]:
+        """Build each row that has no values by itself."""
+        if sum(len(each.rows) for each in self.values) < self.count:
+            known = {row for each in self.values for row in each.rows}
+            for row in range(self.count):
+                if row not in known:
+                    yield row, self.build(row)
+
     @property
     def positions(self) -> RowPositions:
         """Positions of the rows in the source."""
-        return self._read[0] if self._split is None else self._split[0]
+        if self._split is not None:
+            return self._split[0]
+        return self._places or self._read[0]
 
     @property
     def encoded(self) -> EncodedRows:
@@ -173,8 +197,7 @@ def first_rows(batches: Iterator[RowBatch], rows: int) -> Iterator[RowBatch]:
             return
 
 
-@dataclass(frozen=True, slots=True)
-class Part:
+class Part(Record):
     """Rows of a run: a byte range of its only object, or those of some of its objects."""
 
     start: Cursor

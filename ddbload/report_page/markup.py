@@ -18,16 +18,10 @@ MAX_TEXT = 400
 """Maximum characters shown of a text from the run."""
 
 
-class Markup:
-    """Finished markup. Only this module creates it."""
+class Markup(str):
+    """Finished markup, which is not escaped again. Only this module creates it."""
 
-    __slots__ = ("_html",)
-
-    def __init__(self, finished: str) -> None:
-        self._html = finished
-
-    def __str__(self) -> str:
-        return self._html
+    __slots__ = ()
 
 
 Content = Markup | str | Iterable["Content"] | None
@@ -45,7 +39,9 @@ def element(tag: str, *content: Content, **attributes: str | float | None) -> Ma
     parts = [f"<{tag}"]
     for given, value in attributes.items():
         if value is not None:
-            parts.append(_attribute(given.rstrip("_").replace("_", "-"), value))
+            name = given.rstrip("_").replace("_", "-")
+            text = value if isinstance(value, str) else number(value)
+            parts.append(f' {name}="{_escaped(text)}"')
     parts.append(">")
     if tag != "meta":
         parts += [_html_of(content), f"</{tag}>"]
@@ -163,16 +159,11 @@ def duration_text(seconds: float) -> str:
     return f"{hours} h {minutes} min" if hours < 48 else f"{hours // 24} days {hours % 24} h"
 
 
-def _attribute(name: str, value: str | float) -> str:
-    text = value if isinstance(value, str) else number(value)
-    return f' {name}="{_escaped(text)}"'
-
-
 def _html_of(content: Content) -> str:
     if content is None:
         return ""
     if isinstance(content, Markup):
-        return str(content)
+        return content
     if isinstance(content, str):
         return _escaped(content)
     return "".join(map(_html_of, content))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from ddbload.context import Context
 from ddbload.contracts import results
@@ -14,6 +13,7 @@ from ddbload.dynamodb.modes import mode_of
 from ddbload.errors import DdbloadError, is_resumable, unexpected
 from ddbload.ledger.counted_chunks import CountedChunks
 from ddbload.ledger.ledger import Ledger
+from ddbload.records import Record
 from ddbload.report_page.marks import Panel, rates_chart, work_chart
 from ddbload.report_page.markup import (
     Content,
@@ -36,8 +36,7 @@ from ddbload.report_page.reject_causes import RejectTally
 from ddbload.report_page.timeline import LIMIT_SECONDS, Timeline, make_timeline
 
 PAGE_SECONDS = 60.0
-"""Seconds that must be left to write `report.html`: for drawing it, and two attempts."""
-PAGE_ATTEMPTS = 2
+"""Seconds that must be left to write `report.html`: for drawing it, and some attempts."""
 MAX_MESSAGE = 2000
 """Maximum characters of an error message on the page."""
 MAX_FAILURES_SHOWN = 50
@@ -50,8 +49,7 @@ _VERSION = ("version_id", "etag", "sha256")
 """Fields that pin the version of objects; a local file has its time of modification."""
 
 
-@dataclass(frozen=True, slots=True)
-class RunFacts:
+class RunFacts(Record):
     """Contents of a run's ledger at one moment."""
 
     report: Report
@@ -103,7 +101,7 @@ def put_page(
         if context.clock() + PAGE_SECONDS < context.deadline:
             control = ledger.find_control()
             facts = RunFacts(report, record, context.now(), control, found.chains, tally)
-            ledger.put_page(draw_page(facts), report, attempts=PAGE_ATTEMPTS)
+            ledger.put_page(draw_page(facts), report)
     except Exception as error:  # noqa: BLE001 - nothing about the page may fail a run
         failure = (
             error if isinstance(error, DdbloadError) else unexpected(error, "drawing the page")

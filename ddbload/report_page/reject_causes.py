@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import json
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 from ddbload.contracts.results import REFUSED_BY_DYNAMODB, TRANSFORM
 from ddbload.contracts.run_record import RunRecord
+from ddbload.records import MutableRecord
 from ddbload.report_page.markup import Content, TableRow, data, element
 
 EXAMPLES_OF_CAUSE = 3
@@ -22,8 +23,7 @@ MAX_RAW = 160
 _JSON_PUNCTUATION = '{}[]":,'
 
 
-@dataclass(slots=True)
-class RejectGroup:
+class RejectGroup(MutableRecord):
     """Rejects with the same cause and column."""
 
     cause: str
@@ -47,7 +47,11 @@ class RejectTally:
         self._groups: dict[tuple[str, str | None], RejectGroup] = {}
         self._bytes_left = MAX_BYTES
         self._known_columns = record.public_names
-        self._kept = _structure(record)
+        # Characters that separate a row's cells, which masking keeps.
+        self._kept, source = _JSON_PUNCTUATION, record.payload.source
+        if source.kind.has_columns:
+            marks = f"{source.delimiter}{source.quote or ''}"
+            self._kept = "".join(each for each in marks if not each.isalnum())
 
     @property
     def groups(self) -> list[RejectGroup]:
@@ -102,12 +106,3 @@ def mask(text: str, kept: str) -> str:
         each if each in kept else "x" if each.isalpha() else "9" if each.isdecimal() else "·"
         for each in text
     )
-
-
-def _structure(record: RunRecord) -> str:
-    """Return the characters that separate a row's cells, which masking keeps."""
-    source = record.payload.source
-    if not source.kind.has_columns:
-        return _JSON_PUNCTUATION
-    marks = (source.delimiter, source.quote or "")
-    return "".join(each for mark in marks for each in mark if not each.isalnum())

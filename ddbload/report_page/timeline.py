@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import accumulate, pairwise
 
 from ddbload.contracts.results import Failure, Segment
 from ddbload.contracts.row_counts import FIRST_PERIOD, SegmentTimes
+from ddbload.records import Record
 
 MOST_WINDOWS = 120
 """Approximate maximum number of windows for which rates are computed."""
@@ -107,8 +107,7 @@ The kind is `first` (of its chunk), `more`, or `failed` for the last segment of 
 """
 
 
-@dataclass(frozen=True, slots=True)
-class Timeline:
+class Timeline(Record):
     """Work of a run over time, and its rates per second in each window."""
 
     axis: TimeAxis

@@ -11,7 +11,7 @@ import io
 import re
 import sys
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from itertools import accumulate, pairwise
 from typing import AnyStr, ClassVar
@@ -20,6 +20,7 @@ from ddbload.contracts.run_record import Cursor
 from ddbload.contracts.text_encodings import UTF_8
 from ddbload.dynamodb.limits import MAX_COLUMNS
 from ddbload.errors import RowTooLong, SplitMismatch
+from ddbload.records import Record
 
 _POSSESSIVE_IS_BROKEN = sys.version_info < (3, 11, 5)
 """True if `(?:...)*+` may match wrongly in this Python (CPython gh-100061, gh-106052)."""
@@ -159,6 +160,29 @@ BLOCK_BYTES = 1024 * 1024
 """Maximum bytes to read at a time."""
 
 
+ReadValues = tuple[
+    tuple[str, ...],
+    tuple[str, ...],
+    bool,
+    Callable[[], list[str]],
+    Callable[[int], list[str | None]],
+]
+"""Values of rows that all have the same attributes: the names; the types, empty for values to be
+checked; whether any value is null; a function that returns the item of each row without nulls,
+`{"Item":{...}}` in octets; and one that returns the values of the attribute at a place, None for
+null. A string or number has the text that JSON has between its quotes, any other value is JSON with
+its type. The functions raise `UnicodeDecodeError`."""
+
+
+class RowBytes(bytes):
+    """Whole rows, each with a line end, and their values."""
+
+    values: ReadValues | None = None
+    """Values of these and other rows; None once they are encoded."""
+    part: slice
+    """Slice of the values that these rows have."""
+
+
 @dataclass(frozen=True, slots=True)
 class Block:
     """Whole rows of a source. Only the source's last row may lack a line end."""
@@ -219,7 +243,8 @@ class BlockSplitter:
         self._look_at = 0 if taken else 2 * len(data)
         if not taken:
             return None
-        rows = data[:taken]
+        # A whole piece may be `RowBytes`.
+        rows = piece if taken == len(data) == len(piece) else data[:taken]
         block = Block(rows, self.at, complete == taken, self._ends.count_lines(rows))
         self.at = block.end
         return block
@@ -326,8 +351,7 @@ class RowPositions:
         return text if open_end else _FINAL_LINE_END.sub("", text)
 
 
-@dataclass(frozen=True, slots=True)
-class Defect:
+class Defect(Record):
     """Reason why a row is rejected.
 
     `cause` is a code, `detail` a sentence without row data. `column` is the column's index, which

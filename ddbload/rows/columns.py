@@ -16,12 +16,13 @@ import csv
 import io
 import re
 from collections.abc import Collection, Container, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 from ddbload.contracts.column_mapping import Dialect
 from ddbload.contracts.source import Source
 from ddbload.contracts.text_encodings import UTF_8
 from ddbload.dynamodb.limits import MAX_COLUMNS
+from ddbload.records import MutableRecord
 from ddbload.rows.blocks import Block, Defect, RowBoundaries, RowPositions, field_count
 from ddbload.rows.dialect_grammar import EscapedLetters, RowSplitter
 from ddbload.rows.file_signatures import BYTE_ORDER_MARK, bad_byte
@@ -38,8 +39,7 @@ FILLER = "0"
 """Placeholder for a missing or bad cell, valid for every type."""
 
 
-@dataclass(slots=True)
-class Columns:
+class Columns(MutableRecord):
     """Cells of a block's well-formed rows, by column."""
 
     count: int
@@ -58,10 +58,16 @@ class Columns:
         """Number of cells in each column."""
         return self.count - len(self.odd)
 
+    @property
+    def numbers(self) -> Sequence[int]:
+        """Number in the block of each row that has cells."""
+        if not self.odd:
+            return range(self.count)
+        return [row for row in range(self.count) if row not in self.odd]
+
     def cells_without(self, rows: Container[int]) -> list[Sequence[str]]:
         """Return each column's cells except those of some rows, given by number."""
-        numbers = (row for row in range(self.count) if row not in self.odd)
-        kept = [place for place, row in enumerate(numbers) if row not in rows]
+        kept = [place for place, row in enumerate(self.numbers) if row not in rows]
         if len(kept) == self.height:
             return self.cells
         return [[column[place] for place in kept] for column in self.cells]
@@ -81,6 +87,17 @@ def to_octets(text: str) -> str:
 def from_octets(cell: str) -> str:
     """Return the text of a cell given in octets."""
     return cell if cell.isascii() else cell.encode("latin-1").decode()
+
+
+_ONES = bytes.maketrans(b"23456789", b"11111111")
+NO_OCTET = "\xff"
+"""Character that octets never contain: UTF-8 has no such byte."""
+
+
+def with_ones(cells: Sequence[str]) -> list[str]:
+    """Return cells with a 1 for each digit but zero, so that numbers of the same form are equal."""
+    text = NO_OCTET.join(cells).encode("latin-1").translate(_ONES).decode("latin-1")
+    return text.split(NO_OCTET) if cells else []
 
 
 # Rows are limited by max_row_bytes, so `csv` must not limit fields. Its default is 128 KiB for the
@@ -372,7 +389,7 @@ class ColumnReader:
         if not self._header or not (has_mark or self._mark in columns.cells[self._rarest]):
             return columns
         wanted = {place: to_octets(name) for place, name in self._header.items()}
-        numbers = [row for row in range(columns.count) if row not in columns.odd]
+        numbers = columns.numbers
         found = {
             numbers[at]
             for at, cell in enumerate(columns.cells[self._rarest])

@@ -53,7 +53,7 @@ _LINE_END = {False: rb"(?:\r\n|\n|\r(?!\Z))", True: rb"(?:\r\n?+|\n)"}
 
 
 class Grammar:
-    """Regular expressions of a dialect's parts. None of them backtracks."""
+    """Regular expressions of a dialect's parts, not compiled. None of them backtracks."""
 
     def __init__(self, dialect: Dialect) -> None:
         encoding = dialect.encoding
@@ -74,7 +74,7 @@ class Grammar:
             quoted = mark + plain + repeated(rb"(?:%b)%b" % (inner, plain)) + mark
             quoted_or_not = rb"(?:(%b)|(?!%b))" % (quoted, mark)
             field = rb"(?:%b|(?!%b))%b" % (quoted, mark, unquoted)
-        self.field = _compiled(rb"%b(%b)" % (quoted_or_not, unquoted))
+        self.field = rb"%b(%b)" % (quoted_or_not, unquoted)
         """Field. Groups: the quoted part with its quotes, if any, and the text outside quotes."""
         row = field + repeated(between + field)
         if self.comment is not None:
@@ -85,7 +85,7 @@ class Grammar:
         unescaped = b""
         if escape is not None:
             unescaped = rb"(?<=[\x00-\xff]{%d})(?<!%b)" % (len(escape), re.escape(escape))
-        self.end_of_bare = {final: _compiled(unescaped + end) for final, end in _LINE_END.items()}
+        self.end_of_bare = {final: unescaped + end for final, end in _LINE_END.items()}
         """Line end that ends a row in text without quotes."""
         self.end_of_quoted = self.end_of_bare
         """Last bytes of a row that prove its end, wherever the row began."""
@@ -94,14 +94,12 @@ class Grammar:
         marks = re.escape(b"".join((self.delimiter, quote, escape or b"", self.comment or b"")))
         odd = rb"%b(?<=[^%b\r\n]%b)%b" % (mark, marks, mark, repeated(mark + mark))
         # Finds quotes fast, because patterns that begin with a literal byte are searched by it.
-        self.field_end = _compiled(rb"%b(?=%b|[\r\n])" % (odd, between))
+        self.field_end = rb"%b(?=%b|[\r\n])" % (odd, between)
         """Last bytes of a field that prove that the reader is outside quotes."""
         firsts = re.escape(quote[:1] + (escape or b"")[:1])
         rest = rb"(?:%b[^%b\r\n]*+)?+" % (between, firsts)
-        self.end_of_quoted = {
-            final: _compiled(odd + rest + end) for final, end in _LINE_END.items()
-        }
-        self.quotes = _compiled(rb"(?:%b)+" % mark)
+        self.end_of_quoted = {final: odd + rest + end for final, end in _LINE_END.items()}
+        self.quotes = rb"(?:%b)+" % mark
 
 
 @lru_cache(maxsize=16)
@@ -124,18 +122,16 @@ class DelimitedBoundaries(RowBoundaries):
         self.encoding = dialect.encoding
         self._near_bytes = near_bytes
         self._grammar = grammar = Grammar(dialect)
-        self._row = {end: _compiled(grammar.row + _LINE_END[end]) for end in _LINE_END}
-        self._rows = {end: _compiled(repeated(grammar.row + _LINE_END[end])) for end in _LINE_END}
+        self._row = {final: grammar.row + end for final, end in _LINE_END.items()}
         # A row that does not match has an unclosed field, which takes the rest.
-        self._line = _compiled(rb"%b(?:%b|\Z)|.+" % (grammar.row, _LINE_END[True]))
-        self._closed = _compiled(grammar.row)
+        self._line = rb"%b(?:%b|\Z)|.+" % (grammar.row, _LINE_END[True])
 
     def all(self, data: bytes) -> list[int]:
         grammar = self._grammar
         if not _contains(data, grammar.quote) and not _contains(data, grammar.escape):
             # `bytes.splitlines` splits at the line ends of rows.
             return list(accumulate(map(len, data.splitlines(keepends=True))))
-        ends = [found.end() for found in self._line.finditer(data)]
+        ends = [found.end() for found in _compiled(self._line).finditer(data)]
         # The pattern also matches the empty text after the final line end, which is not a row.
         if len(ends) > 1 and ends[-2] == len(data):
             ends.pop()
@@ -144,11 +140,6 @@ class DelimitedBoundaries(RowBoundaries):
     def spans(self, data: bytes) -> list[tuple[int, int]]:
         spans = list(pairwise([0, *self.all(data)]))
         comment = self._grammar.comment
-        if not _contains(data, comment):
-            comment = None
-            if b"\n\n" not in data and b"\r" not in data and not data.startswith(b"\n"):
-                # There are no empty lines.
-                return spans
         return [
             (start, end)
             for start, end in spans
@@ -160,14 +151,15 @@ class DelimitedBoundaries(RowBoundaries):
         if b"\n" not in data and b"\r" not in data:
             return 0
         position = next(self._row_ends_near(data, 0, len(data)))
-        return _end(self._rows[final], data, position, len(data))
+        return _end(repeated(self._row[final]), data, position, len(data))
 
     def first_from(self, data: bytes, offset: int, *, start: int = 0, final: bool) -> int:
         # A row end that is certain within a part of the buffer is certain in the whole.
         before = max(start, offset - 1)
         position = next(self._row_ends_near(data, start, before))
-        position = _end(self._rows[False], data, position, before)
-        while (found := self._row[final].match(data, position)) is not None:
+        position = _end(repeated(self._row[False]), data, position, before)
+        row = _compiled(self._row[final])
+        while (found := row.match(data, position)) is not None:
             position = found.end()
             if position >= offset:
                 return position
@@ -180,7 +172,7 @@ class DelimitedBoundaries(RowBoundaries):
         """
         grammar = self._grammar
         is_bare = grammar.quote is None or data.find(grammar.quote, start, limit) < 0
-        pattern = (grammar.end_of_bare if is_bare else grammar.end_of_quoted)[False]
+        pattern = _compiled((grammar.end_of_bare if is_bare else grammar.end_of_quoted)[False])
         back = self._near_bytes
         while limit - back > start:
             found = pattern.search(data, limit - back, limit)
@@ -191,7 +183,7 @@ class DelimitedBoundaries(RowBoundaries):
 
     def closes(self, data: bytes) -> bool:
         position = self.last(data, final=True)
-        return _end(self._closed, data, position, len(data)) == len(data)
+        return _end(self._grammar.row, data, position, len(data)) == len(data)
 
     def edge(self, window: bytes, *, final: bool, longest: bool) -> int:
         grammar = self._grammar
@@ -204,16 +196,16 @@ class DelimitedBoundaries(RowBoundaries):
                 return 0
         elif quote is not None and not longest:
             return 0
-        found_end = grammar.end_of_bare[final].search(window)
+        found_end = _compiled(grammar.end_of_bare[final]).search(window)
         return 0 if found_end is None else found_end.end()
 
     def _edge_after_quotes(self, window: bytes, final: bool) -> int | None:
         """Return the first row end after a place outside quotes; None if there is none."""
         grammar = self._grammar
         if grammar.comment is not None:
-            found = grammar.end_of_quoted[final].search(window)
+            found = _compiled(grammar.end_of_quoted[final]).search(window)
             return None if found is None else found.end()
-        found = grammar.field_end.search(window)
+        found = _compiled(grammar.field_end).search(window)
         if found is None:
             return None
         # Treat the place as the start of a row with an empty field.
@@ -224,7 +216,7 @@ class DelimitedBoundaries(RowBoundaries):
         size = len(self._grammar.quote or b"")
         return any(
             run.start() > 0 and run.end() < len(window) and len(run[0]) // size % 2
-            for run in self._grammar.quotes.finditer(window)
+            for run in _compiled(self._grammar.quotes).finditer(window)
         )
 
 
@@ -272,7 +264,7 @@ class RowSplitter:
         self._encoding, self._letters = dialect.encoding, EscapedLetters(dialect)
         self._delimiter, self._quote = grammar.delimiter, dialect.quote or ""
         self._quote_bytes = len(grammar.quote or b"")
-        self._field = grammar.field
+        self._field = _compiled(grammar.field)
         self._markers = frozenset(markers)
         self._escaped = self._escaped_or_doubled = None
         if dialect.escape is not None:
@@ -357,10 +349,12 @@ def _text(mark: bytes, other: bytes | None, *, line_end: bool = False) -> bytes:
     return plain + repeated(rb"(?!%b)[%b]%b" % (none, firsts, plain))
 
 
+@lru_cache(maxsize=256)
 def _compiled(pattern: bytes) -> re.Pattern[bytes]:
+    """Compile a pattern at its first use: guessing a dialect uses few patterns of many."""
     return re.compile(pattern, re.DOTALL)
 
 
-def _end(pattern: re.Pattern[bytes], data: bytes, start: int, stop: int) -> int:
-    found = pattern.match(data, start, stop)
+def _end(pattern: bytes, data: bytes, start: int, stop: int) -> int:
+    found = _compiled(pattern).match(data, start, stop)
     return start if found is None else found.end()

@@ -1,11 +1,12 @@
-"""Judge whether a row of a text file is its header."""
+"""Judge whether a row of a text file is its header, and find rows that may be no data."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Sequence
 from itertools import pairwise
+
+from ddbload.records import Record
 
 COMPARED_ROWS = 50
 """Number of rows that a header is compared with."""
@@ -19,11 +20,14 @@ _TIME = re.compile(r"\s*\d{1,4}[-/.:]\d{1,2}(?:[-/.:]\d{1,4})?(?:[ T]\d{1,2}:\d\
 _DIGITS, _LETTERS = re.compile(r"\d+"), re.compile(r"[^\W\d_]+")
 _NUMBERED = re.compile(r"[^\W\d]+\d+")
 """Codes that are common as names, too: `zone1`."""
+COMMENTS = ("#", "//", "--", "%", ";")
+"""Common comment marks."""
+_LEAST_ROWS, _FOOTER_ROWS = 4, 5
+_FOOTER = "if it is a footer and not a row, remove it"
 _MISSING = {"", "na", "n/a", "nan", "null", "none", "-", "\\n"}
 
 
-@dataclass(frozen=True, slots=True)
-class HeaderEvidence:
+class HeaderEvidence(Record):
     """Evidence for and against a header in the first row."""
 
     looks_like_data: bool
@@ -37,6 +41,8 @@ class HeaderEvidence:
 
 def header_evidence(first: Sequence[str], rows: Sequence[Sequence[str]]) -> HeaderEvidence:
     """Compare a first row with the rows below it that have the same number of fields."""
+    if "\\N" in first:
+        return HeaderEvidence(True, r"a field of it is \N, which stands for no value")
     rows = [row for row in rows[:COMPARED_ROWS] if len(row) == len(first)]
     named = [place for place, name in enumerate(first) if name.strip()]
     plain = [place for place in named if _is_value(first[place])]
@@ -139,3 +145,68 @@ def _is_typed(cells: Sequence[str]) -> bool:
     """Return whether all cells are numbers or dates, except missing values."""
     present = [cell for cell in cells if cell.strip().lower() not in _MISSING]
     return bool(present) and all(map(_is_value, present))
+
+
+Rows = Sequence[Sequence[str] | None]
+
+
+def odd_rows(
+    rows: Rows, line: Callable[[int], int], *, apart: Sequence[int], whole: bool
+) -> Iterator[str]:
+    """Yield warnings of rows that fit the columns and may be none.
+
+    Args:
+        rows: Rows from the header on; None for a malformed one.
+        line: Function that returns the line in the file of a row, by its number.
+        apart: Numbers of the rows below an empty line.
+        whole: True if these are all rows of the file.
+    """
+    if len(rows) < _LEAST_ROWS or not rows[0]:
+        return
+    if len(rows[0]) == 1:
+        yield from _odd_cells(rows, line, apart, whole)
+        return
+    head = f"line {line(0)}"
+    if any(name != name.strip() for name in rows[0]):
+        yield f"{head} has names that begin or end with blanks, which are kept (see --rename)"
+    if _may_have_row_names(rows):
+        names = f"{head} names all columns but the last one, which is empty: if each row begins"
+        yield f"{names} with its name, say --skip-lines {line(0)} --columns row,NAMES"
+    footer = _footer(rows, len(rows[0])) if whole else 0
+    if footer:
+        yield f"line {line(footer)} has few values, and every row above more: {_FOOTER}"
+
+
+def _odd_cells(
+    rows: Rows, line: Callable[[int], int], apart: Sequence[int], whole: bool
+) -> Iterator[str]:
+    """Yield the warnings of a single column."""
+    for place, what in (
+        (1, f"if it names the column, say --skip-lines {line(1) - 1}"),
+        (len(rows) - 1, _FOOTER),
+    ):
+        if apart == [place] and (whole or place == 1):
+            yield f"line {line(place)} is below an empty line: {what}"
+    for mark in COMMENTS:
+        marked = [n for n, row in enumerate(rows) if n and row and row[0].startswith(f"{mark} ")]
+        if 0 < len(marked) <= len(rows) / _LEAST_ROWS:
+            what = f"line {line(marked[0])} begins as a comment does"
+            yield f"{what}: if it is one, say --comment '{mark}'"
+
+
+def _may_have_row_names(rows: Rows) -> bool:
+    """Return whether each row has a field more than the header, and other names at its start."""
+    width = len(rows[0] or ()) + 1
+    cells = [row[0] for row in rows[1:] if row and len(row) == width and not row[-1]]
+    numbers = [f"{n}" for n in range(1, len(rows))]
+    is_text = len(set(cells)) == len(rows) - 1 and not any(map(_is_value, cells))
+    return is_text or cells == numbers
+
+
+def _footer(rows: Rows, width: int) -> int:
+    """Return the first of the last rows whose columns are mostly empty, as in no other; or 0."""
+    sparse = [row is not None and len(row) == width and 2 * filled(row) < width for row in rows]
+    start = sparse.index(True, 1) if any(sparse[1:]) else len(rows)
+    if not all(sparse[start:]) or not _LEAST_ROWS <= start >= len(rows) - _FOOTER_ROWS:
+        return 0
+    return next((n for n in range(start, len(rows)) if filled(rows[n] or ())), 0)

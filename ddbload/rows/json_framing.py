@@ -37,7 +37,6 @@ _REGULAR_LEVELS = 8
 _STRING_STOP = re.compile(rb'["\\\n]')
 _SCALAR_STOP = re.compile(rb'[ \t\r\n,\[\]{}"]')
 _STOPS = {_OPEN_BRACE: re.compile(rb'["{}]'), _OPEN_BRACKET: re.compile(rb'["\[\]]')}
-_WHOLE_STRING = re.compile(STRING)
 _EMPTY_ITEMS = re.compile(rb'"Items"[ \t\r\n]*+:[ \t\r\n]*+\[[ \t\r\n]*+(?=\])')
 _ARRAY_BEGINS = re.compile(rb"[ \t\r\n]*+\[[ \t\r\n]*+")
 
@@ -94,7 +93,7 @@ class JsonFramer:
         self._container = container
         self._byte = byte
         self._start = byte
-        self._unit, self._object = _patterns(spaced=layout == VALUES)
+        self._unit = _unit_pattern(spaced=layout == VALUES)
         self._state = _FIRST
         self._value_byte = byte
         self._opener = self._depth = 0
@@ -216,11 +215,6 @@ class JsonFramer:
         self._value_byte = self._byte + at
         self._has_gap = False
         mark = data[at]
-        if mark == _OPEN_BRACE:
-            whole = self._object.match(data, at)
-            if whole is not None:
-                self._state = _AFTER
-                return whole.end()
         self._depth, self._opener, self._in_string = 1, mark, False
         self._state = _INSIDE
         if mark == _QUOTE:
@@ -249,10 +243,6 @@ class JsonFramer:
             at = found.start()
             mark = data[at]
             if mark == _QUOTE:
-                string = _WHOLE_STRING.match(data, at)
-                if string is not None:
-                    at = string.end()
-                    continue
                 self._in_string = True
             else:
                 self._depth += 1 if mark == self._opener else -1
@@ -346,8 +336,8 @@ def _skip_white_space(data: bytes, at: int) -> int:
 
 
 @cache
-def _patterns(*, spaced: bool) -> tuple[re.Pattern[bytes], re.Pattern[bytes]]:
-    """Return patterns for an object with the separator before it, and for an object.
+def _unit_pattern(*, spaced: bool) -> re.Pattern[bytes]:
+    """Return the pattern of an object with the separator before it.
 
     The object's braces are balanced, and its strings contain no control characters: a line feed in
     a string must not become a space, so such objects are read otherwise.
@@ -359,4 +349,4 @@ def _patterns(*, spaced: bool) -> tuple[re.Pattern[bytes], re.Pattern[bytes]]:
         pattern = STRING + rb"|" + nested
     space = rb"[ \t\r\n]"
     separator = space + rb"++" if spaced else space + rb"*+," + space + rb"*+"
-    return re.compile(separator + rb"(%b)" % nested), re.compile(nested)
+    return re.compile(separator + rb"(%b)" % nested)

@@ -9,7 +9,7 @@ from itertools import islice
 
 from ddbload.contracts import source as layouts
 from ddbload.contracts.source import DYNAMODB_EXPORT, DYNAMODB_JSON, JSON, MONGO_JSON
-from ddbload.errors import InvalidJson
+from ddbload.errors import InvalidJson, UnsupportedFormat
 from ddbload.rows.blocks import WHITE_SPACE
 from ddbload.rows.json_containers import AROUND_TABLES, BY_TABLE, PAGE, scan_start
 from ddbload.rows.json_framing import frame_sample, rows_begin
@@ -32,15 +32,6 @@ LAYOUT_OF = {
     SPACED: layouts.VALUES,
 }
 """Layout of each shape that can be read directly."""
-_PROGRAMS = {
-    OBJECTS: "'.[]'",
-    SCAN: "'.Items[]'",
-    ITEMS_IN_JSON: "'.. | arrays | .[] | .PutRequest?.Item? // .'",
-    CONTAINER: "'.. | arrays | .[] | objects'",
-    PRETTY: ".",
-    SPACED: ".",
-    JOINED: ".",
-}
 _MIN_ROWS = 2
 """Number of valid lines after which another line is a bad row, not part of a broken array."""
 _OBJECTS_BEGIN = re.compile(r"\[\s*(?:\Z|\{\s*(?:[\"}]|\Z))")
@@ -54,14 +45,6 @@ _DECODER = json.JSONDecoder(parse_int=str, parse_float=str)
 
 class _CutOff(Exception):
     """Raised if the text ends inside a value that is well-formed so far."""
-
-
-def jq_advice(shape: str) -> str:
-    """Return the jq command that converts a file of this shape to lines."""
-    return (
-        f"convert it: jq -c {_PROGRAMS[shape]} FILE > FILE.jsonl (with jq 1.7 or newer: older ones"
-        " round numbers)"
-    )
 
 
 def begins_as_lines(data: bytes, keys: Collection[str]) -> bool:
@@ -145,12 +128,16 @@ def _cut_off_shape(text: str, whole: bool, keys: Collection[str]) -> str | None:
     data = text.encode(errors="replace")
     if scan_start(data, None)[0].names_tables:
         return CONTAINER
-    if whole and (_rows(text, whole, keys) or "\n" not in text.rstrip(WHITE_SPACE)):
-        # Bad lines among good ones, or a single bad line.
+    holds_rows = rows_begin(data, layouts.OBJECT)
+    if whole and "\n" not in text.rstrip(WHITE_SPACE):
+        # Any other single line is a bad row.
+        return CONTAINER if holds_rows else None
+    if whole and _rows(text, whole, keys):
+        # Bad lines among good ones.
         return None
     if text.startswith("["):
         return OTHERS if text[1:].strip(WHITE_SPACE) else OBJECTS
-    if (not whole or "\n" in text) and rows_begin(data, layouts.OBJECT):
+    if holds_rows:
         return CONTAINER
     # The first line may be an object that is longer than the sample.
     return PRETTY if "\n" in text else None
@@ -320,10 +307,9 @@ def _is_typed(value: object) -> bool:
 
 
 _JSON_LINES = 100
-_JSON_OBJECT = re.compile(rb"\s*\{\s*(?:\}|[\"']|\Z)")
-"""Beginning of an object or of a Python `dict`: such a line is a bad row, not a CSV header."""
-_JSON_ARRAY = re.compile(rb"\s*\[\s*(?:\{|\Z)")
-_LINE = re.compile(rb"[^\r\n]+")
+_BEGINS_AS_JSON = re.compile(r"\s*(?:\{\s*(?:\}|[\"']|\Z)|\[\s*(?:\{|\Z))")
+"""Beginning of an object, a Python `dict`, or an array of them: a bad row, not a CSV header."""
+_TEXT = re.compile(r"\s*[\w\"'#]")
 
 
 def sniff_json(data: bytes, whole: bool, wanted: Collection[str]) -> GuessedFormat | None:
@@ -331,31 +317,18 @@ def sniff_json(data: bytes, whole: bool, wanted: Collection[str]) -> GuessedForm
     shape = shape_of_json(data, whole=whole, keys=wanted)
     if shape is not None:
         return GuessedFormat(JSON, None, 0.9, f"it is {shape}")
-    kinds: list[str | None] = []
-    lines = list(_first_lines(data, whole))
-    arrays = 0
-    for line in lines:
-        try:
-            # Keep numbers as text, so that Python's limit on their length does not apply.
-            value = json.loads(line, parse_int=str, parse_float=str)
-        except (ValueError, RecursionError):
-            value = None
-        arrays += isinstance(value, list)
-        kinds.append(kind_of(value) if isinstance(value, dict) else None)
+    text = _text(data)
+    lines = [*islice(_complete_lines(text, whole), _JSON_LINES)]
+    values = list(map(_value, lines))
+    kinds = [kind_of(value) if isinstance(value, dict) else None for value in values]
     known = [kind for kind in kinds if kind is not None]
+    begins = _BEGINS_AS_JSON.match(lines[0] if lines else text)
     if not known:
-        begins = data.lstrip()
-        if not lines and begins and _JSON_OBJECT.match(data):
-            return GuessedFormat(JSON, None, 0.5, "it begins as an object of JSON does")
-        if lines and arrays == len(lines):
-            return GuessedFormat(JSON, None, 0.5, "its first lines are arrays of JSON")
-        if lines and _begins_as_json(lines[0]):
-            return GuessedFormat(
-                JSON, None, 0.3, "it begins as JSON does, and its lines are not objects"
-            )
-        return None
+        are_arrays = lines and all(isinstance(value, list) for value in values)
+        why = "it begins as JSON does, and its lines are not objects"
+        return GuessedFormat(JSON, None, 0.3, why) if begins or are_arrays else None
     first = known[0]
-    if kinds[0] is None and 2 * len(known) < len(kinds) and not _begins_as_json(lines[0]):
+    if kinds[0] is None and 2 * len(known) < len(kinds) and not begins:
         # In a file of one column, some cells may be JSON objects.
         return None
     agreeing = kinds.count(first)
@@ -378,8 +351,26 @@ def sniff_framed(data: bytes, layout: str, shape: str) -> GuessedFormat:
     return GuessedFormat(JSON, None, 0.9, f"it is {shape}")
 
 
-def _begins_as_json(line: bytes) -> bool:
-    return bool(_JSON_OBJECT.match(line) or _JSON_ARRAY.match(line))
+def refuse_text_below_json(data: bytes, skipped: int) -> None:
+    """Raise `UnsupportedFormat` for a value of JSON above rows of text. `skipped`: lines before."""
+    text = _text(data)
+    try:
+        end = _decoded(text)[1] if text[:1] in ("[", "{") else 0
+    except (ValueError, _CutOff):
+        return
+    rest, *lines = text[end:].split("\n")
+    below = [line for line in lines if _NOT_WHITE_SPACE.search(line)]
+    is_text = end and len(below) > 1 and _TEXT.match(below[0]) and not rest.strip(WHITE_SPACE)
+    if not is_text or any(map(_BEGINS_AS_JSON.match, below)):
+        return
+    before = skipped + data.count(b"\n") - len(lines) + lines.index(below[0]) + 1
+    error = UnsupportedFormat(
+        f"a value of JSON ends before line {before + 1}, where other text begins: skip the value"
+        f" (--skip-lines {before}), or make a file of each"
+    )
+    option = {"options": ["--skip-lines", f"{before}"], "best": False, "names": None, "rows": []}
+    error.options = (option,)
+    raise error
 
 
 _TYPED = "DynamoDB's JSON"
@@ -389,9 +380,3 @@ _DESCRIPTIONS = {
     MONGO_JSON: "documents in MongoDB's extended JSON",
     DYNAMODB_EXPORT: "changes as an incremental export has them",
 }
-
-
-def _first_lines(data: bytes, whole: bool) -> Iterator[bytes]:
-    """Yield the first lines that are certainly complete, without lines of white space."""
-    lines = (each[0] for each in _LINE.finditer(data) if whole or each.end() < len(data))
-    return islice((line for line in lines if not line.isspace()), _JSON_LINES)

@@ -4,24 +4,26 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from ddbload.contracts.column_mapping import Dialect, join_names
 from ddbload.contracts.source import Source
 from ddbload.errors import NAMES_OF_FILE, AmbiguousDelimiter, BadHeader, DdbloadError
+from ddbload.records import Record
 
 _SHOWN_ROWS = 3
 
 
-@dataclass(frozen=True, slots=True)
-class Reading:
+class Reading(Record):
     """One way to read a file. Lines count from the sample's first line."""
 
     delimiter: str
     quote: str | None = Dialect().quote
     escape: str | None = None
     comment: str | None = None
+    dialect: str | None = None
+    """Name of the dialect that gives delimiter, quote and escape."""
     skip_lines: int = 0
     header: bool = True
     columns: tuple[str, ...] | None = None
@@ -39,6 +41,7 @@ class Reading:
         """Return the source with this dialect. Readings that name columns are never applied."""
         return replace(
             source,
+            dialect=self.dialect,
             delimiter=self.delimiter,
             quote=self.quote,
             escape=self.escape,
@@ -57,8 +60,10 @@ class Reading:
         words = ["--delimiter", {"\t": "tab", " ": "space"}.get(self.delimiter, self.delimiter)]
         if self.quote != Dialect().quote:
             words += ["--quote", self.quote or "none"]
-        for name, value in (("--escape", self.escape), ("--comment", self.comment)):
-            words += [] if value is None else [name, value]
+        words += [] if self.escape is None else ["--escape", self.escape]
+        if self.dialect is not None:
+            words = ["--dialect", self.dialect]
+        words += [] if self.comment is None else ["--comment", self.comment]
         if self.skip_lines + skipped:
             words += ["--skip-lines", str(self.skip_lines + skipped)]
         if self.columns is not None:
@@ -90,8 +95,7 @@ class Reading:
         }
 
 
-@dataclass(frozen=True, slots=True)
-class Doubt:
+class Doubt(Record):
     """Readings of a file of which the user has to choose one, the best first."""
 
     why: str
@@ -123,8 +127,7 @@ class Doubt:
         return error
 
 
-@dataclass(frozen=True, slots=True)
-class GuessedFormat:
+class GuessedFormat(Record):
     """Guessed format and dialect of a file."""
 
     format: str
@@ -137,6 +140,8 @@ class GuessedFormat:
     """Reason for people. Of the file it quotes only names of key columns."""
     doubt: Doubt | None = None
     """Other readings, if the reading is not clear; else None."""
+    warnings: tuple[str, ...] = ()
+    """Warnings of rows that may be none."""
 
     @property
     def delimiter(self) -> str | None:

@@ -16,7 +16,7 @@ from ddbload.errors import InvalidPayload
 from ddbload.rows.blocks import Block, Defect
 from ddbload.rows.columns import ParsedRow, ParsedRows, RowParser
 from ddbload.rows.dialect_grammar import dialect_boundaries
-from ddbload.rows.header_evidence import COMPARED_ROWS, header_evidence
+from ddbload.rows.header_evidence import COMMENTS, COMPARED_ROWS, header_evidence
 from ddbload.rows.readings import Reading
 
 SNIFFED_BYTES = 64 * 1024
@@ -37,16 +37,13 @@ _GAP = re.compile(r"\S {2,}\S")
 _PHRASE = re.compile(r"[^\s,;|\t\"][^,;|\t\"]*(?<!\s)")
 
 
-COMMENTS = ("#", "//", "--", "%", ";")
-"""Common comment marks."""
-
-
 class Marks(NamedTuple):
     """Marks of a dialect besides the delimiter; None for one that is not used."""
 
     quote: str | None
     escape: str | None
     comment: str | None
+    program: str | None = None
 
 
 @dataclass(frozen=True)
@@ -56,6 +53,8 @@ class SampleTable:
     delimiter: str
     marks: Marks
     parsed: ParsedRows
+    whole: bool
+    """True if these are all rows of the file."""
 
     @cached_property
     def kept(self) -> list[tuple[int, ParsedRow]]:
@@ -77,7 +76,11 @@ class SampleTable:
     @cached_property
     def lines(self) -> list[int]:
         """Line of each row."""
-        return [self.parsed.position(number).line for number, _ in self.kept]
+        return list(map(self.line, range(len(self.kept))))
+
+    def line(self, row: int) -> int:
+        """Return the line of a row."""
+        return self.parsed.position(self.kept[row][0]).line
 
     @cached_property
     def first(self) -> tuple[tuple[str, ...], ...]:
@@ -163,9 +166,13 @@ class SampleTable:
 class TextSample:
     """First rows of a text file, split in any dialect on demand."""
 
-    def __init__(self, data: bytes, whole: bool, dialect: Dialect) -> None:
-        """`whole`: the data is the whole file."""
+    def __init__(
+        self, data: bytes, whole: bool, dialect: Dialect, *, several: bool = False
+    ) -> None:
+        """`whole`: the data is the whole file. `several`: other files are read as this one."""
         self.data, self.whole, self.dialect = data, whole, dialect
+        self.is_all = whole and not several
+        """True if no other rows are read in this dialect."""
         self._tables: dict[tuple[str, Marks], SampleTable | None] = {}
 
     @cached_property
@@ -195,7 +202,8 @@ class TextSample:
     @property
     def marks(self) -> Marks:
         """Marks of the dialect."""
-        return Marks(self.dialect.quote, self.dialect.escape, self.dialect.comment)
+        dialect = self.dialect
+        return Marks(dialect.quote, dialect.escape, dialect.comment, dialect.program)
 
     def table(self, delimiter: str, marks: Marks | None = None) -> SampleTable | None:
         """Split the sample (cached); None if that makes no rows, as with the quote as delimiter.
@@ -251,8 +259,9 @@ class TextSample:
             # The first row is longer than the sample.
             data = all_data
             end = (0 if is_whole else ends.last(data, final=False)) or len(data)
-        parsed = RowParser(dialect, ends).parse(Block(data[:end], Cursor(0, 1)))
-        return SampleTable(delimiter, marks, parsed) if parsed.records else None
+        nulls = ("\\N",) if dialect.program else ()
+        parsed = RowParser(dialect, ends, nulls).parse(Block(data[:end], Cursor(0, 1)))
+        return SampleTable(delimiter, marks, parsed, is_end) if parsed.records else None
 
 
 def clean_share_of(rows: Iterable[Sequence[str]]) -> float:
@@ -312,7 +321,8 @@ def aligned_reading(data: bytes, *, header: bool) -> Reading | None:
     """Return the reading of columns that are aligned by blanks; None if they are not."""
     text = data.decode(errors="replace")
     lines = [line.rstrip() for line in text.splitlines() if line.strip()][: COMPARED_ROWS + 1]
-    if len(lines) < 3 or 2 * sum(_GAP.search(line) is not None for line in lines) < len(lines):
+    gaps = sum(_GAP.search(line) is not None for line in lines)
+    if len(lines) < 3 or 2 * gaps < len(lines):
         return None
     for squeeze, pattern, delimiter in (
         ("tr -s ' '", r" +", " "),
@@ -321,7 +331,7 @@ def aligned_reading(data: bytes, *, header: bool) -> Reading | None:
         rows = [tuple(re.split(pattern, line.strip())) for line in lines]
         width = len(rows[1])
         fit = sum(len(row) == width for row in rows)
-        if width > 1 and fit == len(rows):
+        if width > 1 and (fit == len(rows) or gaps == len(lines)):
             pipe = squeeze
             if re.search(r"(?m)^ | \r?$", text):
                 pipe = rf"sed 's/^ *//; s/ *\r*$//' | {squeeze}"

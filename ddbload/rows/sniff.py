@@ -12,17 +12,17 @@ which are rejected.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
+from typing import Any
 
 from ddbload.contracts.column_mapping import Dialect
-from ddbload.contracts.source import CSV, JSON, PARQUET, TSV
-from ddbload.rows.file_signatures import BYTE_ORDER_MARK, PARQUET_SIGNATURE
-from ddbload.rows.header_evidence import header_evidence, is_units_row
-from ddbload.rows.json_shape import sniff_json
+from ddbload.contracts.source import CSV, DUMPS, JSON, PARQUET, TSV
+from ddbload.rows.file_signatures import BYTE_ORDER_MARK, PARQUET_SIGNATURE, dump_program
+from ddbload.rows.header_evidence import COMMENTS, header_evidence, is_units_row, odd_rows
+from ddbload.rows.json_shape import refuse_text_below_json, sniff_json
 from ddbload.rows.readings import Doubt, GuessedFormat, Reading
 from ddbload.rows.sample_splits import (
-    COMMENTS,
     Marks,
     SampleTable,
     TextSample,
@@ -62,6 +62,9 @@ _KNOWN = 1.02
 _PREFERRED, _NAMED, _RARE = 1.02, 2.0, 1.4
 """Factors for the delimiter that is tried first, one that the file's name implies, and a rare
 one."""
+Judged = tuple[Reading, float, str, Doubt | None]
+"""Best reading, its certainty, the reason, and a doubt unless it is clear."""
+_OF_DUMP = r"has cells of \N, and other backslashes that may be escapes of a dump, or text"
 
 
 def sniff(
@@ -74,6 +77,8 @@ def sniff(
     count: int | None = None,
     dialect: Dialect | None = None,
     format_: str | None = None,
+    skipped: int = 0,
+    several: bool = False,
 ) -> GuessedFormat:
     """Guess a file's format from its first bytes, decompressed and without skipped lines.
 
@@ -86,6 +91,10 @@ def sniff(
         count: Number of columns, if known.
         dialect: Known parts of the dialect; its delimiter is ignored.
         format_: csv or tsv if only the delimiter is unknown.
+        skipped: Lines before `start`.
+        several: True if other files are read as this one.
+
+    Raises `UnsupportedFormat` for a value of JSON above rows of other text.
     """
     data = start.removeprefix(BYTE_ORDER_MARK)
     stem = _COMPRESSED.sub("", name)
@@ -96,6 +105,7 @@ def sniff(
         if data.startswith(PARQUET_SIGNATURE):
             return GuessedFormat(PARQUET, None, 1.0, "it begins as Parquet does")
         if header and count is None:
+            refuse_text_below_json(data, skipped)
             found = sniff_json(data, whole, wanted)
             if found is not None:
                 return found
@@ -103,20 +113,74 @@ def sniff(
             # Named columns, or a missing header, mean delimited text.
             usual = None
     preferred = "," if usual is None or usual[1] is None else usual[1]
-    judge = Judge(
-        TextSample(data, whole, dialect or Dialect()),
-        preferred=preferred,
-        wanted=frozenset(wanted if header else ()),
-        header=header,
-        count=count,
-    )
-    reading, sure, why, doubt = judge.judge()
+    keys = frozenset(wanted if header else ())
+    sample = TextSample(data, whole, dialect or Dialect(), several=several)
+    dump, is_certain = _judge_dump(sample, keys, header=header, count=count) or (None, False)
+    if dump is not None and is_certain:
+        return _guessed(dump)
+    judge = Judge(sample, preferred=preferred, wanted=keys, header=header, count=count)
+    judged = judge.judge()
     if usual is not None and usual[1] is None and not judge.holds_wanted:
         # Named `.json` but not JSON: read it as JSON, so that each row is rejected with its reason.
         return GuessedFormat(
             usual[0], None, 0.5, f"its name says {usual[0]}, and its content does not"
         )
-    return GuessedFormat(TSV if reading.delimiter == "\t" else CSV, reading, sure, why, doubt)
+    if dump is not None:
+        shown = tuple(each[3].readings[0] if each[3] else each[0] for each in (dump, judged))
+        judged = (*judged[:3], Doubt(_OF_DUMP, shown, has_best=False))
+    return replace(_guessed(judged), warnings=tuple(_odd_rows(sample, judged, skipped)))
+
+
+def _odd_rows(sample: TextSample, judged: Judged, skipped: int) -> Iterator[str]:
+    """Return the warnings of rows that a reading without doubt takes for data; see `odd_rows`."""
+    reading, _, _, doubt = judged
+    table = sample.table(reading.delimiter, Marks(reading.quote, reading.escape, reading.comment))
+    if doubt or table is None or not reading.header:
+        return iter(())
+    first = sum(line <= reading.skip_lines for line in table.lines) if reading.skip_lines else 0
+    apart: list[int] = []
+    if reading.width == 1 and b"" in sample.lines:
+        lines = enumerate(table.lines[first:])
+        apart = [n for n, line in lines if n and not sample.lines[line - 2]]
+    return odd_rows(
+        *(table.rows[first:], lambda n: skipped + table.line(first + n)),
+        apart=apart,
+        whole=table.whole,
+    )
+
+
+def _guessed(judged: Judged) -> GuessedFormat:
+    return GuessedFormat(TSV if judged[0].delimiter == "\t" else CSV, *judged)
+
+
+def _judge_dump(
+    sample: TextSample, wanted: frozenset[str], *, header: bool, count: int | None
+) -> tuple[Judged, bool] | None:
+    """Judge a dump of a database, and return if it certainly is one; None for other text."""
+    if sample.marks[:2] != (Dialect().quote, None):
+        return None
+    found = dump_program(sample.data, whole=sample.is_all)
+    if found is None:
+        return None
+    program, is_certain = found
+    marks: Mapping[str, Any] = DUMPS[program]
+    dialect = replace(sample.dialect, **marks, program=program)
+    mark = dialect.delimiter
+    dump = TextSample(sample.data, sample.whole, dialect)
+    table, plain = dump.table(mark), sample.table(mark)
+    if table is None or plain is None:
+        return None
+    if table.agreeing(0, table.width) < plain.agreeing(0, plain.width):
+        return None
+    # No column is called \N.
+    is_row = header and "\\N" in plain.header
+    judge = Judge(dump, preferred=mark, wanted=wanted, header=header and not is_row, count=count)
+    reading, sure, why, doubt = judge.judge()
+    if reading.delimiter != mark or reading.width < 2:
+        return None
+    if is_row:
+        doubt = Doubt(r"has \N, so it names no columns", (reading,))
+    return (reading, sure, why, doubt), is_certain
 
 
 class Judge:
@@ -138,7 +202,8 @@ class Judge:
         self._data, self._sample = sample.data, sample
         self._preferred, self._header, self._count = preferred, header, count
         self._wanted = wanted
-        possible = dict.fromkeys((preferred, *COMMON_DELIMITERS))
+        others = COMMON_DELIMITERS if sample.dialect.program is None else ()
+        possible = dict.fromkeys((preferred, *others))
         self._tables = [table for each in possible if (table := sample.table(each)) is not None]
 
     @property
@@ -146,8 +211,8 @@ class Judge:
         """True if the header has the wanted columns; valid after `judge`."""
         return bool(self._wanted)
 
-    def judge(self) -> tuple[Reading, float, str, Doubt | None]:
-        """Return the best reading, its certainty, the reason, and a doubt unless it is clear."""
+    def judge(self) -> Judged:
+        """Judge the readings."""
         tables = self._possible()
         if not tables:
             usual = Reading(self._preferred, *self._sample.marks, header=self._header)
@@ -178,7 +243,8 @@ class Judge:
             same = (each for each in self._tables if each.delimiter == best.reading.delimiter)
             plain = self._plain(next(same, table))
         # Only a dialect makes a missing value of it.
-        has_best = best.is_best and rb"\N" not in self._data
+        has_null = rb"\N" in self._data and self._sample.dialect.program is None
+        has_best = best.is_best and not has_null
         return plain.reading, sure, why, Doubt(best.why, shown, has_best=has_best)
 
     def _possible(self) -> list[SampleTable]:
@@ -301,7 +367,10 @@ class Judge:
         if is_single:
             aligned = aligned_reading(self._data, header=self._header)
             if aligned is not None:
-                yield Candidate(aligned, 1.0, "has columns that are aligned by blanks", clear=False)
+                why = "has columns that are aligned by blanks"
+                rows = (aligned.names or (), *aligned.rows)[not aligned.header :]
+                fits = all(len(row) == aligned.width for row in rows)
+                yield Candidate(aligned, 1.0, why, False, is_best=fits)
             evidence = header_evidence(usual.header, usual.first[1:])
             if evidence.looks_like_data and not lacks_keys:
                 why = f"looks like data and not like a name: {evidence.why}"

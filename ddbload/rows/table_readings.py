@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from ddbload.contracts.column_mapping import name_columns
+from ddbload.records import Record
 from ddbload.rows.header_evidence import (
+    COMMENTS,
     HeaderEvidence,
     filled,
     header_below,
@@ -16,7 +18,6 @@ from ddbload.rows.header_evidence import (
 )
 from ddbload.rows.readings import Reading
 from ddbload.rows.sample_splits import (
-    COMMENTS,
     NUMBER_CELL,
     SampleTable,
     TextSample,
@@ -33,8 +34,7 @@ LEAST = 0.7
 """Share of rows below the header that must have its width, for a reading to be considered."""
 
 
-@dataclass(frozen=True, slots=True)
-class Candidate:
+class Candidate(Record):
     """A reading with its score."""
 
     reading: Reading
@@ -185,7 +185,7 @@ class TableReadings:
         has_names = bool(head) and all(head) and len(set(head)) == len(head)
         is_header = not start or self._is_header(table, start, evidence)
         clear = is_clear and is_header and (not start or has_names)
-        is_best = is_header or self._is_preamble(table, start)
+        is_best = bool(filled(head)) and (is_header or self._is_preamble(table, start))
         yield Candidate(
             reading, base * (1.0 if self._wanted else head_factor(evidence)), why, clear, is_best
         )
@@ -240,7 +240,7 @@ class TableReadings:
         if start and (fit < 0.75 or any(n is None or filled(n) > half for n in rows[:start])):
             return False
         if marks.escape != usual.escape:
-            return self._sample.whole and not re.search(rb'\\[^"\\]', self._data)
+            return self._sample.is_all and not re.search(rb'\\[^"\\]', self._data)
         if marks.quote == usual.quote:
             return self._comments_are_clear(table)
         if marks.quote is None:
@@ -269,7 +269,7 @@ class TableReadings:
         mark = table.marks.comment or ""
         plain = self._sample.table(table.delimiter, table.marks._replace(comment=None))
         rest = self._sample.lines[plain.lines[-1] if plain else 0 :]
-        is_seen = self._sample.whole and not any(n.startswith(mark.encode()) for n in rest)
+        is_seen = self._sample.is_all and not any(n.startswith(mark.encode()) for n in rest)
         return not is_seen and mark != self._sample.bare_comment
 
     def _at_top(self, table: SampleTable, reading: Reading) -> Reading:
@@ -311,11 +311,14 @@ class TableReadings:
         given = [["row", *names]] if is_short and (has_row_names or has_cells) else []
         if has_cells or not given:
             given.append([*names, *(f"c{place + 1}" for place in range(len(names), width))])
-        for place, each in enumerate(given if len(names) < width else ()):
+        if len(names) > width:
+            # Cells may be missing at the end of each row.
+            given = [names[:width]] if start == 1 else []
+        for place, each in enumerate(given):
             columns, rows = name_columns(each, number=True)[0], (first, *reading.rows)
             named = replace(reading, header=False, columns=columns, names=columns, rows=rows)
             # What the cells without a name are, only a person sees.
-            is_best = not place and has_row_names == has_cells
+            is_best = not place and has_row_names == has_cells and len(names) < width
             yield Candidate(named, base * (0.95 - place / 100), why, False, is_best)
         evidence = header_evidence(first, reading.rows)
         if not evidence.looks_like_data:

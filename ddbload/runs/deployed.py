@@ -1,4 +1,4 @@
-"""Find a deployed stack, follow its executions, and read their reports and logs."""
+"""Find a deployed stack, and read the reports and logs of its executions."""
 
 from __future__ import annotations
 
@@ -10,15 +10,13 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from ddbload.aws.failures import AwsFailure
-from ddbload.aws.retry import ATTEMPTS, DEFAULT_POLICY, RetryPolicy, find_with_retries
+from ddbload.aws.retry import ATTEMPTS, RetryPolicy, find_with_retries
 from ddbload.context import Context
 from ddbload.contracts.results import Report
-from ddbload.errors import RunNotFound, StackNotFound
-from ddbload.ledger.ledger import Ledger
+from ddbload.errors import StackNotFound
 from ddbload.ledger.run_state import Ending, judge_attempt
-from ddbload.runs.follow_progress import RequestPace, follow_progress
-from ddbload.runs.progress import RunProgress
-from ddbload.steps.executions import Execution, Executions
+from ddbload.records import Record
+from ddbload.steps.executions import Execution
 from ddbload.steps.report import read_run
 
 if TYPE_CHECKING:
@@ -33,8 +31,7 @@ LOG_GROUPS_OUTPUT = "FunctionLogGroups"
 VERSION_OUTPUT = "Version"
 
 
-@dataclass(frozen=True, slots=True)
-class Stack:
+class Stack(Record):
     """Deployed stack: its state machine, buckets and log groups."""
 
     name: str
@@ -101,42 +98,6 @@ def find_stack(client: CloudFormationClient, name: str, *, attempts: int = ATTEM
         ) from None
 
 
-UNKNOWN_SECONDS = 60.0
-"""Seconds for which a new execution may be missing: DescribeExecution is eventually consistent."""
-
-
-def follow(
-    executions: Executions,
-    arn: str,
-    ledger: Ledger,
-    pace: RequestPace,
-    watch: Callable[[RunProgress], None],
-) -> Execution:
-    """Wait until an execution has ended, passing its run's progress to `watch` meanwhile.
-
-    Raises `RunNotFound` if the execution is still missing after `UNKNOWN_SECONDS`, and AWS's
-    errors.
-    """
-    clock = pace.clock
-    known_by = clock() + UNKNOWN_SECONDS
-    began = float("-inf")
-
-    def find_end() -> Execution | None:
-        nonlocal began
-        execution = executions.find(arn)
-        if execution is None and clock() >= known_by:
-            raise RunNotFound(
-                f"Step Functions does not know execution {arn} {UNKNOWN_SECONDS:.0f} s after it"
-                " was started; ddbload status shows whether it runs"
-            )
-        if execution is None or execution.running:
-            began = clock() - execution.seconds if execution is not None else began
-            return None
-        return execution
-
-    return follow_progress(ledger, find_end, pace, watch, began=lambda: began)
-
-
 def attempt_report(run: str, execution: Execution, context: Context) -> Report:
     """Return the report of a run, with the outcome of an execution that has ended.
 
@@ -159,8 +120,7 @@ _REQUEST = re.compile(r"\b[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\b")
 _RESUMED = re.compile("(-r[0-9a-f]{8})?")
 
 
-@dataclass(frozen=True, slots=True)
-class LogEvent:
+class LogEvent(Record):
     """Line logged by a function."""
 
     id: str
@@ -182,7 +142,6 @@ class RunLogs:
     groups: Sequence[str]
     """Log groups of the functions, as far as they exist."""
     run: str
-    retry_policy: RetryPolicy = DEFAULT_POLICY
     missing: Callable[[str], object] = lambda _: None
     """Called with the name of a log group that no longer exists."""
     _requests: set[str] = field(default_factory=set, init=False)
@@ -233,7 +192,6 @@ class RunLogs:
                 read,
                 f"reading the log group {group}",
                 lambda failure: failure.code == "ResourceNotFoundException",
-                policy=self.retry_policy,
             )
             if page is None:
                 self.groups = [each for each in self.groups if each != group]

@@ -43,8 +43,6 @@ _TURNS = {
 """Requests that are made in turn, by step of the run."""
 PASSES_FOR_FAILURES = 3
 """Passes over the segment names per pass over the failures, which are rare."""
-_FIRST_TURNS = (_END, _WORKERS, _CHUNKS, _CHUNKS, _CHUNKS)
-"""Requests of an import until the state of every chunk is known."""
 
 
 def _lacks_size(record: RunRecord) -> bool:
@@ -93,8 +91,7 @@ def follow_progress(
     step = CHECKING
     while True:
         pace.wait()
-        turns = _TURNS[step] if step != IMPORTING or reader.has_listed_chunks else _FIRST_TURNS
-        request = turns[turn % len(turns)]
+        request = _TURNS[step][turn % len(_TURNS[step])]
         turn += 1
         if request == _END:
             end = find_end()
@@ -142,11 +139,6 @@ class ProgressReader:
         else:
             self._chunks.read(self._ledger, self._meter.chunks.first_open)
 
-    @property
-    def has_listed_chunks(self) -> bool:
-        """True once the state of every chunk is known."""
-        return self._chunks.all_listed
-
     def progress(self) -> RunProgress:
         """Return the progress as far as it is known."""
         if self._manifest is None:
@@ -170,7 +162,8 @@ class ProgressReader:
         if record is None or self._workers.at_work():
             return False
         size = (record.size or 0) - record.data_start.byte
-        return 0 < size <= totals.bytes or states.done + states.failed == len(states)
+        ended = states.count(DONE_CHUNK) + states.count(FAILED_CHUNK)
+        return 0 < size <= totals.bytes or ended == len(states)
 
     def _read_record(self) -> None:
         # The size of some sources is known only at the end of preflight.
@@ -276,8 +269,6 @@ class _Chunks:
     def __init__(self, clock: Callable[[], float]) -> None:
         self.starts: dict[int, dict[int, float]] = {}
         """Time at which each segment was written, by chunk and first byte."""
-        self.all_listed = False
-        """True once all segments that existed at first are listed."""
         self._clock = clock
         self._failures: dict[int, float] = {}
         self.last: dict[int, int] = {}
@@ -304,7 +295,6 @@ class _Chunks:
                 self.last[int(chunk)] = max(int(start), self.last.get(int(chunk), 0))
         self._after = next(reversed(page.ages), "") if page.more else ""
         if not page.more:
-            self.all_listed = True
             self._passes += self._folder == "chunks"
             look = self._folder == "chunks" and self._passes % PASSES_FOR_FAILURES == 1
             self._folder = "failures" if look else "chunks"

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import closing
-from dataclasses import dataclass, fields
+from dataclasses import fields, replace
 from functools import partial
 from itertools import islice
 from typing import Any
@@ -21,8 +21,8 @@ from ddbload.contracts.states import requested_run
 from ddbload.errors import LedgerDamaged, RunNotFound
 from ddbload.ledger.history import History
 from ddbload.ledger.run_objects import newest_runs
-from ddbload.ledger.run_state import StateFacts, judge
 from ddbload.parallel import map_in_threads
+from ddbload.records import Record
 from ddbload.steps.executions import EXECUTION_RUNNING, Execution, Executions
 from ddbload.steps.report import SeenRun, read_run
 
@@ -30,8 +30,7 @@ RUN_READERS = 16
 """Number of runs read concurrently."""
 
 
-@dataclass(frozen=True, slots=True)
-class RunSummary:
+class RunSummary(Record):
     """Entry of a list of runs."""
 
     run: str
@@ -163,10 +162,10 @@ def _without_record(
         if execution is None:
             return None
         run = requested_run(execution.input, name)
-        ledger = context.ledger(run)
-        if run in known or ledger.find_record() is not None or ledger.find_request() is not None:
+        seen = read_run(run, context, lambda _: execution, segments=False)
+        if run in known or seen.payload is not None:
             return None
-        return _of_execution(run, execution)
+        return _of_input(_summary(seen), execution.input)
 
     newest = [each for each in executions.newest(limit).items() if each[1] not in known]
     for _, found in map_in_threads(summarize, newest, RUN_READERS, limit):
@@ -174,28 +173,14 @@ def _without_record(
             yield found
 
 
-def _of_execution(run: str, execution: Execution) -> RunSummary:
-    """Summarize an execution from its input, which may be invalid."""
-    source, table = _member(execution.input, "source"), _member(execution.input, "target", "table")
+def _of_input(summary: RunSummary, given: Any) -> RunSummary:
+    """Add source and table from an execution's input, which may be invalid."""
+    source, table = _member(given, "source"), _member(given, "target", "table")
     bucket, key = _member(source, "bucket"), _member(source, "key") or _member(source, "prefix")
-    options = _member(execution.input, "options")
-    mode = _member(options, "mode") or "put"
-    facts = StateFacts(
-        began=execution.started,
-        has_record=False,
-        execution_running=execution.running,
-        ending=execution.ending,
-    )
-    state = judge(facts, execution.started + execution.seconds)
-    return RunSummary(
-        run=run,
-        status=state.status,
-        began=execution.started,
-        seconds=state.seconds,
+    return replace(
+        summary,
         source=f"s3://{bucket}/{key or ''}" if isinstance(bucket, str) else None,
         table=table if isinstance(table, str) else None,
-        mode=mode if isinstance(mode, str) else None,
-        error=None if state.error is None else state.error.name,
     )
 
 

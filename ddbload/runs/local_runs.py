@@ -8,7 +8,7 @@ import signal
 import threading
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import Self
 
@@ -23,6 +23,7 @@ from ddbload.ledger.bucket_store import BucketStore
 from ddbload.ledger.ledger import Ledger
 from ddbload.ledger.run_state import ALIVE, ENDED, is_alive
 from ddbload.ledger.store import FolderStore, Store
+from ddbload.records import Record
 from ddbload.run_worker import RunWorker
 from ddbload.runs.follow_progress import FOLDER_SECONDS_APART, RequestPace, follow_progress
 from ddbload.runs.progress import RunProgress
@@ -34,8 +35,7 @@ _SKIPPED_BYTES_PER_SECOND = 20e6
 """Bytes per second that any machine can decode when it only skips them."""
 
 
-@dataclass(frozen=True, slots=True)
-class LocalSettings:
+class LocalSettings(Record):
     """Settings of a local run, in a form that can be sent to worker processes."""
 
     ledger: str
@@ -252,11 +252,7 @@ def follow_process(run: str, context: Context, watch: Callable[[RunProgress], No
     ledger, pace = context.ledger(run), RequestPace(context.clock, context.sleep)
     if not ledger.in_bucket:
         pace.burst, pace.seconds, pace.least = 1, FOLDER_SECONDS_APART, FOLDER_SECONDS_APART
-
-    def has_ended() -> bool | None:
-        return live_heartbeat(run, context) is None or None
-
-    follow_progress(ledger, has_ended, pace, watch)
+    follow_progress(ledger, lambda: live_heartbeat(run, context) is None or None, pace, watch)
 
 
 def live_heartbeat(run: str, context: Context) -> Heartbeat | None:

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
 from ddbload.contracts.chunks import Chunk
 from ddbload.contracts.row_counts import WorkTotals
 from ddbload.contracts.run_record import NOT_BILLED, RunRecord, amount_text
+from ddbload.records import Record
 
 CHECKING, IMPORTING, REPORTING = "checking the source", "importing", "reporting"
 """Steps of a run."""
 WAITING, RUNNING_CHUNK, DONE_CHUNK, FAILED_CHUNK = range(4)
-"""States of a chunk."""
+"""States of a chunk: not begun by a worker, begun, imported, failed."""
 RATE_SECONDS = 60.0
 """Seconds over which rates are averaged."""
 _SAMPLE_SECONDS = 1.0
@@ -21,8 +21,7 @@ _LEAST_SECONDS, _LEAST_SECONDS_LEFT = 1.0, 3.0
 """Seconds before a rate and before a time left are shown; earlier figures are unreliable."""
 
 
-@dataclass(frozen=True, slots=True)
-class RunProgress:
+class RunProgress(Record):
     """Progress of a whole run, including what earlier attempts imported."""
 
     step: str
@@ -45,51 +44,25 @@ class RunProgress:
         return min(1.0, self.totals.bytes / self.size) if self.size else 0.0
 
 
-class ChunkStates:
-    """State of each chunk of a run, in source order. Updated in place."""
+class ChunkStates(bytearray):
+    """State of each chunk of a run, in source order: `WAITING` at first. Updated in place."""
 
     def __init__(self, chunks: Sequence[Chunk] = ()) -> None:
+        super().__init__(len(chunks))
         self._chunks = chunks
-        self._states = bytearray(len(chunks))
-
-    def __len__(self) -> int:
-        return len(self._states)
-
-    def __getitem__(self, chunk: int) -> int:
-        return self._states[chunk]
 
     def set_position(self, number: int, byte: int) -> None:
         """Mark a chunk as imported up to a byte of the source."""
-        self._states[number] = DONE_CHUNK if byte >= self._chunks[number].end else RUNNING_CHUNK
+        self[number] = DONE_CHUNK if byte >= self._chunks[number].end else RUNNING_CHUNK
 
     def set_state(self, number: int, state: int) -> None:
         """Set the state of a chunk."""
-        self._states[number] = state
+        self[number] = state
 
     @property
     def first_open(self) -> int:
         """Number of the first chunk that is not imported; the number of chunks if all are."""
-        return len(self._states) - len(self._states.lstrip(bytes([DONE_CHUNK])))
-
-    @property
-    def done(self) -> int:
-        """Number of imported chunks."""
-        return self._states.count(DONE_CHUNK)
-
-    @property
-    def failed(self) -> int:
-        """Number of failed chunks."""
-        return self._states.count(FAILED_CHUNK)
-
-    @property
-    def waiting(self) -> int:
-        """Number of chunks that no worker has begun."""
-        return self._states.count(WAITING)
-
-    @property
-    def running(self) -> int:
-        """Number of chunks that are begun, but neither done nor failed."""
-        return self._states.count(RUNNING_CHUNK)
+        return len(self) - len(self.lstrip(bytes([DONE_CHUNK])))
 
 
 class ProgressMeter:
@@ -182,7 +155,7 @@ def progress_line(progress: RunProgress | None) -> str:
     """Describe progress in one line."""
     if progress is None or not progress.size or not len(progress.chunks):
         return CHECKING
-    words, failed = progress_figures(progress), progress.chunks.failed
+    words, failed = progress_figures(progress), progress.chunks.count(FAILED_CHUNK)
     words += [f"{failed:,} chunk{'s' * (failed > 1)} failed"] if failed else []
     if progress.seconds_left is not None and progress.step == IMPORTING:
         words.append(f"about {short_duration(progress.seconds_left)} left")

@@ -30,10 +30,16 @@ SourceOfRows = Location | BinaryIO | Iterable[Any]
 
 
 def place_of(source: Location | Iterable[Location]) -> dict[str, Any]:
-    """Return the fields of `source` for paths and s3:// URIs. Raises `InvalidPayload`."""
+    """Return the fields of `source` for paths and s3:// URIs.
+
+    Raises `InvalidPayload`, and `InvalidUsage` if one of several is neither.
+    """
     if isinstance(source, str | os.PathLike):
         return dict(source_fields(os.fspath(source)))
-    names = [os.fspath(each) for each in source]
+    try:
+        names = [os.fsdecode(each) for each in source]
+    except TypeError as error:
+        raise InvalidUsage(f"a list of sources has paths and URIs alone: {error}") from None
     for name in names:
         source_fields(name)
     return {"sources": names}

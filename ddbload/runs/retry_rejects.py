@@ -6,7 +6,7 @@ import hashlib
 import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import IO, Any
 
 from ddbload.context import Context
@@ -20,6 +20,7 @@ from ddbload.errors import BadRetryFile, RunMismatch
 from ddbload.items.row_attributes import PLAIN_TYPES, item_layout
 from ddbload.ledger.counted_chunks import counted_rejects
 from ddbload.reading.row_blocks import hmac_key
+from ddbload.records import Record
 from ddbload.rows.blocks import Block, RowBoundaries, RowPositions
 from ddbload.rows.dialect_grammar import RowSplitter, row_boundaries_for
 from ddbload.steps.load_history import may_begin
@@ -37,7 +38,6 @@ def iter_rejects(run: str, context: Context) -> Iterator[bytes]:
 
 
 _NULL = {"NULL": True}
-_LINE_ENDS = ("\r\n", "\n", "\r")
 
 
 RETRIES = "retries/"
@@ -50,7 +50,6 @@ _PLACES = re.compile(r"(\d{6,})\.json", re.ASCII)
 _PLACE_DIGITS = 16
 
 
-@dataclass(frozen=True, slots=True)
 class RetryPlaces(Message):
     """Rejects that a retry imports; written before the retry's run begins."""
 
@@ -61,8 +60,7 @@ class RetryPlaces(Message):
     places: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
-class EarlierRetry:
+class EarlierRetry(Record):
     """Earlier retry that imported some of the same rejects."""
 
     run: str
@@ -143,7 +141,8 @@ def write_rows(record: RunRecord, lines: Iterable[bytes], out: IO[bytes], name: 
             raw = reordered
         if record.payload.source.kind.is_container:
             raw = _as_dynamodb_json(raw, record.payload.nulls.policy)
-        row = f"{_without_line_end(raw)}\n".encode(errors="surrogateescape")
+        text = raw.removesuffix("\n").removesuffix("\r")
+        row = f"{text}\n".encode(errors="surrogateescape")
         if not _is_one_row(row, ends):
             raise BadRetryFile(
                 f"{name}, line {number}: its 'raw' is not exactly one row: close its quotes, and"
@@ -299,10 +298,6 @@ def _as_dynamodb_json(raw: str, policy: str) -> str:
             # Not a valid attribute value, so the row is rejected again.
             item[name] = {}
     return json.dumps({**value, "Item": item}, ensure_ascii=False)
-
-
-def _without_line_end(raw: str) -> str:
-    return next((raw.removesuffix(end) for end in _LINE_ENDS if raw.endswith(end)), raw)
 
 
 def _is_one_row(row: bytes, ends: RowBoundaries) -> bool:

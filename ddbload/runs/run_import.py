@@ -8,7 +8,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import UTC, datetime
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -29,6 +29,7 @@ from ddbload.ledger.ledger import Ledger
 from ddbload.ledger.run_state import MISSED
 from ddbload.reading.row_batches import iter_row_batches
 from ddbload.reading.row_blocks import RunReader
+from ddbload.records import Record
 from ddbload.runs.local_runs import (
     HeartbeatWriter,
     LocalSettings,
@@ -127,8 +128,7 @@ def make_chunk_worker(
     return worker
 
 
-@dataclass(frozen=True, slots=True)
-class EndedImport:
+class EndedImport(Record):
     """An import that has ended: its report and record."""
 
     report: Report

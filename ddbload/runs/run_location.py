@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from dataclasses import dataclass
 
 from ddbload import errors
 from ddbload.aws.clients import AwsSettings, Clients
@@ -13,8 +12,9 @@ from ddbload.context import Context, segment_reader
 from ddbload.contracts.messages import is_text
 from ddbload.ledger.bucket_store import BucketStore
 from ddbload.ledger.run_objects import newest_runs
-from ddbload.runs.deployed import DEFAULT_STACK, Stack, find_stack, follow
-from ddbload.runs.follow_progress import RequestPace
+from ddbload.records import Record
+from ddbload.runs.deployed import DEFAULT_STACK, Stack, find_stack
+from ddbload.runs.follow_progress import RequestPace, follow_progress
 from ddbload.runs.local_runs import LocalSettings, default_ledger, live_heartbeat
 from ddbload.runs.progress import RunProgress
 from ddbload.steps.executions import Execution, Executions
@@ -22,10 +22,11 @@ from ddbload.steps.report import SeenRun, read_run
 
 _COMPARED_RUNS = 1000
 """Runs of a ledger that are searched for a name similar to a missing run id."""
+UNKNOWN_SECONDS = 60.0
+"""Seconds for which a new execution may be missing: DescribeExecution is eventually consistent."""
 
 
-@dataclass(frozen=True)
-class RunLocation:
+class RunLocation(Record):
     """Ledger that this machine can read, and its runs."""
 
     context: Context
@@ -49,7 +50,6 @@ class RunLocation:
         )
 
 
-@dataclass(frozen=True)
 class Deployed(RunLocation):
     """Deployed stack, its ledger and its runs."""
 
@@ -63,9 +63,29 @@ class Deployed(RunLocation):
         return self.executions.find(arn)
 
     def follow(self, run: str, arn: str, watch: Callable[[RunProgress], None]) -> Execution:
-        """Wait until an execution of a run has ended, passing its progress to `watch`."""
-        pace = RequestPace(self.context.clock, self.context.sleep)
-        return follow(self.executions, arn, self.context.ledger(run), pace, watch)
+        """Wait until an execution of a run has ended, passing its progress to `watch`.
+
+        Raises `RunNotFound` if the execution is still missing after `UNKNOWN_SECONDS`, and AWS's
+        errors.
+        """
+        clock = self.context.clock
+        known_by, began = clock() + UNKNOWN_SECONDS, float("-inf")
+
+        def find_end() -> Execution | None:
+            nonlocal began
+            execution = self.executions.find(arn)
+            if execution is None and clock() >= known_by:
+                raise errors.RunNotFound(
+                    f"Step Functions does not know execution {arn} {UNKNOWN_SECONDS:.0f} s after"
+                    " it was started; ddbload status shows whether it runs"
+                )
+            if execution is None or execution.running:
+                began = clock() - execution.seconds if execution is not None else began
+                return None
+            return execution
+
+        pace = RequestPace(clock, self.context.sleep)
+        return follow_progress(self.context.ledger(run), find_end, pace, watch, began=lambda: began)
 
 
 def stack_name(stack: str | None) -> str:

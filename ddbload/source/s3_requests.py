@@ -8,15 +8,16 @@ from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import groupby
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING
 
 from ddbload.aws.failures import AwsFailure, FailureKind, failure_of_s3_response, redirected_region
 from ddbload.aws.http_client.event_loop import RequestLost
 from ddbload.aws.http_client.http1 import LEAST_BYTES_PER_SECOND, Response
 from ddbload.aws.retry import DEFAULT_POLICY, RetryPolicy
 from ddbload.parallel import map_in_order
+from ddbload.records import Record
 from ddbload.source.s3_object import (
     RANGE_BYTES,
     BrokenRead,
@@ -41,9 +42,6 @@ class S3Request(ABC):
     """GET request, or a sequence of them, for one object or listing page."""
 
     __slots__ = ("failures", "generation")
-
-    peek: ClassVar[Any] = None
-    """Function that searches a partial response; it returns None until it finds its value."""
 
     def __init__(self) -> None:
         self.failures = 0
@@ -85,12 +83,12 @@ class S3RequestLoop:
     def send(self, request: S3Request) -> None:
         """Sign and send a request."""
         data, request.generation = request.request(self._signer)
-        self._loop.send(request, data, request.peek)
+        self._loop.send(request, data)
 
-    def wait(self) -> tuple[list[tuple[S3Request, Any]], list[tuple[S3Request, Response]]]:
-        """Wait for responses; return values found by `peek`, and successful complete responses.
+    def wait(self) -> list[tuple[S3Request, Response]]:
+        """Wait for responses, and return the successful ones, if any.
 
-        Both lists may be empty. Raises the named error of a request that failed permanently.
+        Raises the named error of a request that failed permanently.
         """
         loop, waiting = self._loop, self._waiting
         pause = S3_POLL_SECONDS
@@ -106,7 +104,7 @@ class S3RequestLoop:
                 self._on_lost(request, outcome)
             elif self._is_success(request, outcome):
                 responses.append((request, outcome))
-        return loop.peeked(), responses
+        return responses
 
     def retry(self, request: S3Request, failure: AwsFailure) -> None:
         """Retry a failed request after a back-off, or raise its named error."""
@@ -159,8 +157,7 @@ OBJECTS_AHEAD = 8
 """Maximum objects requested or received before their turn, per request in flight."""
 
 
-@dataclass(frozen=True, slots=True)
-class ObjectRange:
+class ObjectRange(Record):
     """Range of one version of an object."""
 
     pinned: Pinned
@@ -236,46 +233,37 @@ class _RangeRequest(S3Request):
 
 
 def _read_by_event_loop(
-    ranges: Iterator[ObjectRange],
-    signer: S3Signer,
-    concurrency: int,
-    max_bytes_ahead: int,
-    retry_policy: RetryPolicy,
+    ranges: Iterator[ObjectRange], loop: S3RequestLoop, most_ahead: int
 ) -> Generator[bytes]:
-    loop = S3RequestLoop(signer, concurrency, retry_policy)
     ahead: deque[_RangeRequest] = deque()
     bytes_ahead = 0
-    try:
-        following = next(ranges, None)
-        while following is not None or ahead:
-            while following is not None and loop.free():
-                request = _RangeRequest(following)
-                is_room = bytes_ahead + request.size <= max_bytes_ahead
-                if ahead and not (is_room and len(ahead) < concurrency * OBJECTS_AHEAD):
-                    break
-                ahead.append(request)
-                bytes_ahead += request.size
-                if not request.is_done:
-                    loop.send(request)
-                following = next(ranges, None)
-            if ahead[0].is_done:
-                request = ahead.popleft()
-                bytes_ahead -= request.size
-                # Yield one object at a time, so that new requests are sent as soon as memory is
-                # free.
-                yield request.data
+    following = next(ranges, None)
+    while following is not None or ahead:
+        while following is not None and loop.free():
+            request = _RangeRequest(following)
+            is_room = bytes_ahead + request.size <= BYTES_AHEAD
+            if ahead and not (is_room and len(ahead) < most_ahead):
+                break
+            ahead.append(request)
+            bytes_ahead += request.size
+            if not request.is_done:
+                loop.send(request)
+            following = next(ranges, None)
+        if ahead[0].is_done:
+            request = ahead.popleft()
+            bytes_ahead -= request.size
+            # Yield one object at a time, so that new requests are sent as soon as memory is free.
+            yield request.data
+            continue
+        for answered, response in loop.wait():
+            assert isinstance(answered, _RangeRequest)  # noqa: S101 - for type checkers
+            try:
+                answered.add(response)
+            except BrokenRead as error:
+                loop.retry(answered, failure_of_content(error))
                 continue
-            for answered, response in loop.wait()[1]:
-                assert isinstance(answered, _RangeRequest)  # noqa: S101 - for type checkers
-                try:
-                    answered.add(response)
-                except BrokenRead as error:
-                    loop.retry(answered, failure_of_content(error))
-                    continue
-                if not answered.is_done:
-                    loop.send(answered)
-    finally:
-        loop.close()
+            if not answered.is_done:
+                loop.send(answered)
 
 
 def read_ranges(
@@ -284,7 +272,6 @@ def read_ranges(
     *,
     signers: Callable[[str], S3Signer | None] | None = None,
     concurrency: int = READ_CONCURRENCY,
-    max_bytes_ahead: int = BYTES_AHEAD,
     retry_policy: RetryPolicy = DEFAULT_POLICY,
 ) -> Generator[bytes]:
     """Read ranges concurrently; yield the bytes of each, in order.
@@ -292,7 +279,7 @@ def read_ranges(
     `signers` (`Clients.s3_signer`) makes a signer for a bucket; objects are then read in this
     thread over ddbload's non-blocking connections. Without `signers`, or if it returns None,
     `client` reads them in threads, limited by its connection pool. Memory is limited to
-    `max_bytes_ahead`, or one range if that is larger. `ranges` is consumed lazily. Close the
+    `BYTES_AHEAD`, or one range if that is larger. `ranges` is consumed lazily. Close the
     generator if it is not read to its end.
 
     Only the pinned version is read. A broken body continues where it stopped. Raises
@@ -302,11 +289,10 @@ def read_ranges(
     for bucket, group in groupby(ranges, key=lambda each: str(each.pinned["bucket"])):
         signer = None if signers is None else signers(bucket)
         if signer is None:
-            found = _read_by_threads(group, client, concurrency, max_bytes_ahead, retry_policy)
+            yield from _read_by_threads(group, client, concurrency, retry_policy)
         else:
-            found = _read_by_event_loop(group, signer, concurrency, max_bytes_ahead, retry_policy)
-        with closing(found):
-            yield from found
+            with closing(S3RequestLoop(signer, concurrency, retry_policy)) as loop:
+                yield from _read_by_event_loop(group, loop, concurrency * OBJECTS_AHEAD)
 
 
 def pinned_version(bucket: str, key: str, etag: str, size: int) -> Pinned:
@@ -318,7 +304,6 @@ def _read_by_threads(
     ranges: Iterator[ObjectRange],
     client: S3Client,
     concurrency: int,
-    max_bytes_ahead: int,
     retry_policy: RetryPolicy,
 ) -> Generator[bytes]:
     # Threads beyond the pooled connections would wait, or open a connection for each object.
@@ -334,7 +319,7 @@ def _read_by_threads(
     with ThreadPoolExecutor(threads, thread_name_prefix="objects") as pool:
         found = map_in_order(
             lambda wanted: pool.submit(read, wanted),
-            *(ranges, concurrency * OBJECTS_AHEAD, lambda each: each.size, max_bytes_ahead),
+            *(ranges, concurrency * OBJECTS_AHEAD, lambda each: each.size, BYTES_AHEAD),
         )
         try:
             with closing(found):

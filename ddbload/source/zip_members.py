@@ -67,7 +67,8 @@ def list_members(source: ByteSource) -> list[dict[str, Any]]:
         parts = name.replace("\\", "/").split("/")
         if not parts[-1]:
             left_out["folders"] += 1
-        elif any(_is_hidden(part) for part in parts):
+        # The names . and .. are not of hidden folders.
+        elif any(each == "__MACOSX" or (each[0:1] == "." and each.strip(".")) for each in parts):
             left_out["hidden"] += 1
         elif (why := _unreadable(info)) is not None:
             raise UnsupportedFormat(f"{source.name}!{name} {why}")
@@ -114,11 +115,6 @@ def _damaged(name: str, reason: str) -> DamagedCompression:
         f"{name}: not a valid ZIP archive: {reason}; copy or zip it again, or, if it is none, say"
         " --compression none"
     )
-
-
-def _is_hidden(part: str) -> bool:
-    # The names . and .. are not of hidden folders.
-    return part == "__MACOSX" or (part.startswith(".") and part.strip(".") != "")
 
 
 def _unreadable(info: zipfile.ZipInfo) -> str | None:

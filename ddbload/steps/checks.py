@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import nullcontext, suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
@@ -63,6 +63,7 @@ from ddbload.ledger.ledger import Ledger
 from ddbload.reading.header import Header
 from ddbload.reading.open_sources import known_size
 from ddbload.reading.row_blocks import hmac_key, iter_row_blocks
+from ddbload.records import Record
 from ddbload.rows.blocks import BlockSplitter
 from ddbload.rows.columns import ColumnReader, Columns, RowParser, header_names
 from ddbload.rows.dialect_grammar import dialect_boundaries
@@ -121,8 +122,7 @@ def describe(payload: Payload, context: Context) -> tuple[Table, Mapping[str, An
     )
 
 
-@dataclass(frozen=True, slots=True)
-class RunLimits:
+class RunLimits(Record):
     """Options without shares of the table, and what follows from them and the table."""
 
     options: Options
@@ -268,9 +268,7 @@ def resolve_types(
         return settled
     typed = {*declared, *(key.name for key in (*table.keys, *table.index_keys))}
     numbers = [
-        name
-        for name, guess in guesses.items()
-        if name not in typed and guess.looks("exact") and guess.inferred().type == "N"
+        name for name, guess in guesses.items() if name not in typed and guess.proposed == "N"
     ]
     return settled._replace(numbers=tuple(numbers))
 

@@ -430,11 +430,6 @@ class EdgeProbe:
     """Offsets in a row, the last ones of those that were returned, without a row end."""
     _useless: int = field(default=0, init=False)
 
-    @property
-    def _first(self) -> int:
-        """Bytes of the window that is asked first."""
-        return min(FIRST_WINDOW_BYTES, self.longest)
-
     def gave_up(self) -> bool:
         """Return true if so many windows proved nothing that others are not asked."""
         return self.undecided >= MOST_UNDECIDED
@@ -459,9 +454,9 @@ class EdgeProbe:
 
     def _ask(self, offsets: list[int]) -> Generator[tuple[int, int | None]]:
         """Look for row ends in the first windows, and where these prove none in longer ones."""
-        windows = dict.fromkeys(offsets, b"")
+        windows, first = dict.fromkeys(offsets, b""), min(FIRST_WINDOW_BYTES, self.longest)
         if self._useless < USELESS_WINDOWS:
-            ranges = [(offset, min(self.size, offset + self._first)) for offset in offsets]
+            ranges = [(offset, min(self.size, offset + first)) for offset in offsets]
             windows = dict(zip(offsets, self.read_windows(ranges), strict=True))
         found = {offset: self._prove(offset, window) for offset, window in windows.items()}
         longer = {
@@ -477,7 +472,7 @@ class EdgeProbe:
                 if offset in longer:
                     window = windows.pop(offset) + next(rest)
                     found[offset] = self._prove(offset, window)
-                    first_suffices = self._prove(offset, window[: self._first]) is not None
+                    first_suffices = self._prove(offset, window[:first]) is not None
                 self._useless = 0 if first_suffices else self._useless + 1
                 yield offset, found[offset]
 

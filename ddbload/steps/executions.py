@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Self
 
 from ddbload.aws.failures import AwsFailure
@@ -18,6 +17,7 @@ from ddbload.errors import (
     RunNotFound,
 )
 from ddbload.ledger.run_state import Ending
+from ddbload.records import Record
 
 if TYPE_CHECKING:
     from mypy_boto3_stepfunctions import SFNClient
@@ -29,8 +29,7 @@ MAX_INPUT_BYTES = 220_000
 """Most bytes of a payload: a state may have 262,144, of which a caught error takes 32,768."""
 
 
-@dataclass(frozen=True, slots=True)
-class Execution:
+class Execution(Record):
     """Description of an execution by Step Functions."""
 
     arn: str
@@ -83,8 +82,7 @@ def _check_size(size: int) -> None:
         )
 
 
-@dataclass(frozen=True, slots=True)
-class Executions:
+class Executions(Record):
     """Executions of one state machine."""
 
     client: SFNClient

@@ -52,9 +52,8 @@ def write_history(record: RunRecord, report: Report, ledger: Ledger, context: Co
     Written before the report, so that a run which is reported as done is in the history. Writing
     it again changes nothing.
     """
-    if report.status not in DONE or report.status == ALREADY_LOADED:
-        return
-    if not record.mode.writes:
+    has_loaded = report.status in DONE and report.status != ALREADY_LOADED
+    if not has_loaded or not record.mode.writes:
         return
     load = LoadRecord(
         run=record.run,

@@ -13,9 +13,9 @@ from ddbload.contracts.row_counts import ProgressSamples, RowCounts, WorkTotals,
 from ddbload.contracts.run_record import Cursor
 from ddbload.errors import DdbloadError
 from ddbload.ledger.ledger import Ledger
-from ddbload.reading.measure import Measure
 from ddbload.reading.row_batches import RowBatch
 from ddbload.reading.row_blocks import RunReader, read_chunk
+from ddbload.rows.blocks import Defect
 from ddbload.run_worker import WorkerSession
 from ddbload.source.decoding.decoded_source import SeekTrail
 from ddbload.steps.row_feeder import MAX_REJECT_BYTES, write_segment
@@ -64,8 +64,7 @@ def _plan_chunk(
     Rows that would be written count as skipped. None if there was no time for any row. Raises
     what keeps the source from being read, after the rows before it were counted.
     """
-    measure, end = Measure(reader.record), start
-    rows, work, padding = RowCounts(), WriteStats(), 0
+    end, rows, work, padding = start, RowCounts(), WriteStats(), 0
     lines, causes, reject_bytes = list[bytes](), Counter[str](), 0
     samples = ProgressSamples(context.worker, context.now(), context.clock())
     error: DdbloadError | None = None
@@ -76,16 +75,19 @@ def _plan_chunk(
             for object_slice, name, block in blocks:
                 if block.data:
                     batch = RowBatch(reader, name, object_slice, block)
-                    measured = measure.measure(batch)
-                    for row, defect in measured.rejected:
+                    rejected = 0
+                    for row, defect in batch.single_rows():
+                        if not isinstance(defect, Defect):
+                            continue
+                        rejected += 1
                         line = batch.reject_line(row, defect, knows_line=chunk.first_line > 0)
                         lines.append(line)
                         reject_bytes += len(line)
                         causes[defect.cause] += 1
                     rows += RowCounts(
                         read=batch.count + batch.filtered,
-                        rejected=len(measured.rejected),
-                        skipped=batch.count - len(measured.rejected),
+                        rejected=rejected,
+                        skipped=batch.count - rejected,
                         filtered=batch.filtered,
                     )
                 else:

@@ -166,7 +166,9 @@ def _warn(record: RunRecord, context: Context) -> None:
             "this endpoint does not know BatchExecuteStatement, so mode insert sends each row in a"
             " request of its own, by PutItem"
         )
-    for notice in table_notices(context.clients, record.table.name, options, context.now()):
+    table, now = record.table.name, context.now()
+    units = record.estimated_units
+    for notice in table_notices(context.clients, table, options, now, units=units):
         context.notice(notice)
 
 

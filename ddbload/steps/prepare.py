@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Generator, Iterable, Iterator, Mapping
 from contextlib import closing, contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import chain, islice
 from typing import Any
 
@@ -45,6 +45,7 @@ from ddbload.reading.open_sources import (
     reopen,
 )
 from ddbload.reading.row_blocks import hmac_key, row_groups
+from ddbload.records import Record
 from ddbload.rows.file_signatures import (
     LONGEST_BYTE_ORDER_MARK,
     PARQUET_SIGNATURE,
@@ -71,8 +72,7 @@ MIN_LOCAL_CHUNK_BYTES = 1024 * 1024
 """Local files are not cut smaller for the sake of a process more."""
 
 
-@dataclass(frozen=True, slots=True)
-class PreparedRun:
+class PreparedRun(Record):
     """Record of a run that passed every check, and the format that was detected for it."""
 
     record: RunRecord
@@ -81,8 +81,7 @@ class PreparedRun:
     """What was decided about the cells of columns."""
 
 
-@dataclass(frozen=True, slots=True)
-class _FirstObject:
+class _FirstObject(Record):
     """Format, header and types found in a source's first object that has rows."""
 
     name: str
@@ -167,7 +166,7 @@ def _inspect_first_object(
     keys = wanted_columns(checked, column_changes(payload.mapping))
     for raw in objects:
         with prefix_errors_with_object_name(raw, several=several):
-            detected = detect_format(raw, payload.source, keys)
+            detected = detect_format(raw, payload.source, keys, several=several)
             if detected.source.layout == OBJECT and table.keys:
                 named = replace(detected.source, to_table=table.name)
                 detected = replace(detected, source=named)
@@ -182,15 +181,21 @@ def _inspect_first_object(
         # Skip objects without rows, such as a gzipped empty file: they do not show the header.
         if not header.empty:
             break
-    detected = replace(
-        detected,
-        header=header,
-        cell_warnings=tuple(cell_warnings(header, payload.nulls.markers)),
-    )
+    payload = _read_as(payload, detected.source)
+    warnings = (*cell_warnings(header, payload.nulls.markers), *detected.cell_warnings)
+    detected = replace(detected, header=header, cell_warnings=warnings)
     with _with_detected(detected):
         check_column_names(header.columns)
-        cells = resolve_types(file, header, replace(payload, source=detected.source), checked)
+        cells = resolve_types(file, header, payload, checked)
     return _FirstObject(raw.name, raw.pinned, known_size(file), detected, header, cells)
+
+
+def _read_as(payload: Payload, source: Source) -> Payload:
+    """Return the payload with a detected source. Its dialect's null marker joins those given."""
+    nulls = payload.nulls
+    if source.dialect != payload.source.dialect and "\\N" not in nulls.markers:
+        nulls = replace(nulls, markers=(*nulls.markers, "\\N"))
+    return replace(payload, source=source, nulls=nulls)
 
 
 @contextmanager
@@ -246,7 +251,7 @@ def _make_record(
         chunk_bytes = min(chunk_bytes, max(MIN_CHUNK_BYTES, part))
     return RunRecord(
         run=run,
-        payload=replace(payload, source=source, options=limits.options),
+        payload=replace(_read_as(payload, source), options=limits.options),
         pinned=pinned,
         size=size,
         data_start=start,
@@ -284,8 +289,7 @@ def _open_objects(
 _MOST_BYTES = 4 * SNIFFED_BYTES
 
 
-@dataclass(frozen=True, slots=True)
-class DetectedFormat:
+class DetectedFormat(Record):
     """Source with every `auto` replaced, and the confidence of the guess."""
 
     source: Source
@@ -297,7 +301,7 @@ class DetectedFormat:
     header: Header | None = None
     """Header of the first object with rows."""
     cell_warnings: tuple[str, ...] = ()
-    """Warnings of its first rows."""
+    """Warnings of its rows."""
 
     @property
     def header_evidence(self) -> HeaderEvidence | None:
@@ -351,10 +355,13 @@ class DetectedFormat:
         }
 
 
-def detect_format(raw: ByteSource, source: Source, wanted: Collection[str]) -> DetectedFormat:
+def detect_format(
+    raw: ByteSource, source: Source, wanted: Collection[str], *, several: bool = False
+) -> DetectedFormat:
     """Replace each `auto` of a source, by its first object.
 
-    `wanted`: columns that the table's keys are made from. Raises errors of reading.
+    `wanted`: columns that the table's keys are made from. `several`: there are other objects.
+    Raises errors of reading.
     """
     plain = replace(source, compression=compression_in(raw, source))
     if source.format in (AUTO, PARQUET) and first_bytes(raw).startswith(PARQUET_SIGNATURE):
@@ -380,11 +387,15 @@ def detect_format(raw: ByteSource, source: Source, wanted: Collection[str]) -> D
             replace(plain, delimiter=placeholder_delimiter(source.quote), encoding="utf-8")
         ),
         format_=None if source.format == AUTO else source.format,
+        skipped=source.skip_lines,
+        several=several,
     )
     source = replace(plain, format=guess.format, delimiter=",")
     if guess.reading is not None:
         source = guess.reading.applied_to(source)
-    detected = DetectedFormat(source, guess.sure, guess.why, guess.doubt)
+    detected = DetectedFormat(
+        source, guess.sure, guess.why, guess.doubt, cell_warnings=guess.warnings
+    )
     is_json = source.kind.has_layouts
     return _with_layout(raw, detected, wanted, guessed=True) if is_json else detected
 

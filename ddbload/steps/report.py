@@ -7,12 +7,13 @@ import json
 import os
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
 from ddbload.aws.table_description import require_same_table
 from ddbload.context import Context
+from ddbload.contracts.control import SeenWorker
 from ddbload.contracts.payload import Payload, check_run_id
 from ddbload.contracts.results import (
     CANCELLED,
@@ -30,7 +31,7 @@ from ddbload.contracts.states import ReportCursor, ReportTask, RunRequest
 from ddbload.errors import Cancelled, DdbloadError, InvalidPayload, RunNotFound, is_resumable
 from ddbload.ledger.counted_chunks import CountedChunks, SegmentSums, reconcile
 from ddbload.ledger.ledger import Ledger
-from ddbload.ledger.run_objects import LastReport, SeenWorker
+from ddbload.ledger.run_objects import LastReport
 from ddbload.ledger.run_state import (
     ALIVE,
     Ending,
@@ -40,6 +41,7 @@ from ddbload.ledger.run_state import (
     judge,
     judge_attempt,
 )
+from ddbload.records import Record
 from ddbload.report_page.page import put_page
 from ddbload.report_page.reject_causes import RejectTally
 from ddbload.source.local_file import is_removed_copy
@@ -250,8 +252,7 @@ def _check_table(report: Report, record: RunRecord, context: Context) -> Report:
     return report
 
 
-@dataclass(frozen=True, slots=True)
-class SeenRun:
+class SeenRun(Record):
     """Run as its ledger and its last execution show it at one moment."""
 
     run: str

@@ -241,8 +241,6 @@ def _change(
     """Replace the state of a key by what `change` makes of it, unless it returns None."""
     name = f"uploads/{hashlib.sha256(f'{bucket}/{key}'.encode()).hexdigest()[:40]}.json"
 
-    def change_known(order: UploadOrder | None) -> UploadOrder | None:
-        return change(UploadOrder(bucket, key) if order is None else order)
-
+    first = UploadOrder(bucket, key)
     advice = "delete it, unless an upload of its key is being loaded"
-    change_state(store, name, UploadOrder, change_known, advice=advice)
+    change_state(store, name, UploadOrder, lambda order: change(order or first), advice=advice)

@@ -8,18 +8,17 @@ that they can be found when a side is read again.
 from __future__ import annotations
 
 import json
-import mmap
 import tempfile
 from array import array
 from collections import Counter
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass
+from mmap import mmap
 from struct import Struct
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple
 
 from ddbload.context import Context
-from ddbload.contracts.row_counts import RowCounts, WorkTotals
 from ddbload.contracts.run_record import Cursor, RunRecord
 from ddbload.dynamodb.item_equality import DIGEST_BYTES, ItemDigests
 from ddbload.errors import ConservationViolated, OutputUnwritable, SourceChanged
@@ -27,6 +26,7 @@ from ddbload.ledger.ledger import Ledger
 from ddbload.reading.parts import PartOutput, ReadCounts, read_parts
 from ddbload.reading.row_batches import RowBatch, iter_row_batches
 from ddbload.reading.row_blocks import RunReader, expected_bytes, rare_gc
+from ddbload.records import Record
 from ddbload.rows.columns import from_octets
 from ddbload.steps.row_feeder import FEED_READ_BYTES
 
@@ -49,23 +49,17 @@ class DigestEntry(NamedTuple):
     number: int
 
 
-@dataclass(frozen=True, slots=True)
-class DigestGroup:
-    """Digests of consecutive items, sorted by key."""
+def digest_group(digests: Sequence[bytes]) -> tuple[bytes, array[int]]:
+    """Sort the digests of consecutive items by key; return them, and their number by partition.
 
-    data: bytes
-    counts: array[int]
-    """Number of items in each partition."""
-
-    @classmethod
-    def of(cls, digests: Sequence[bytes]) -> Self:
-        """Sort digests in the form that `ItemDigests` produces."""
-        numbers = map(_NUMBER.pack, range(len(digests)))
-        ordered = sorted(map(bytes.__add__, digests, numbers))
-        counts = array("L", bytes(PARTITIONS * array("L").itemsize))
-        for entry in ordered:
-            counts[entry[0]] += 1
-        return cls(b"".join(ordered), counts)
+    `digests` have the form that `ItemDigests` produces.
+    """
+    numbers = map(_NUMBER.pack, range(len(digests)))
+    ordered = sorted(map(bytes.__add__, digests, numbers))
+    counts = array("L", bytes(PARTITIONS * array("L").itemsize))
+    for entry in ordered:
+        counts[entry[0]] += 1
+    return b"".join(ordered), counts
 
 
 class DigestSpool:
@@ -79,7 +73,8 @@ class DigestSpool:
         # For each partition: offset, item count and number of the group's first item, repeated for
         # each group.
         self._places = [array("Q") for _ in range(PARTITIONS)]
-        self._sizes = array("Q", bytes(PARTITIONS * array("Q").itemsize))
+        self.sizes = array("Q", bytes(PARTITIONS * array("Q").itemsize))
+        """Number of items in each partition."""
 
     def add(self, digests: Iterable[bytes]) -> None:
         """Add items. Raises `OSError` if the disk is full."""
@@ -94,9 +89,9 @@ class DigestSpool:
         self._file.flush()
 
     def _flush(self) -> None:
-        group = DigestGroup.of(self._pending[:GROUP_ITEMS])
+        data, counts = digest_group(self._pending[:GROUP_ITEMS])
         del self._pending[:GROUP_ITEMS]
-        self.add_groups([group.counts], [group.data])
+        self.add_groups([counts], [data])
 
     def add_groups(self, counts: Iterable[array[int]], pieces: Iterable[bytes]) -> None:
         """Add groups whose data is consecutive in `pieces`. Raises `OSError`."""
@@ -105,15 +100,11 @@ class DigestSpool:
             for partition, items in enumerate(group):
                 if items:
                     self._places[partition].extend((self._end, items, base))
-                    self._sizes[partition] += items
+                    self.sizes[partition] += items
                     self._end += items * _ENTRY.size
                     self.items += items
         self._file.seek(0, 2)
         self._file.writelines(pieces)
-
-    def partition_items(self, partition: int) -> int:
-        """Return the number of items in a partition."""
-        return self._sizes[partition]
 
     def entries(self, partition: int) -> Iterator[DigestEntry]:
         """Yield the entries of a partition. Raises `OSError`."""
@@ -135,26 +126,14 @@ class DigestSpool:
         self._file.close()
 
 
-class ItemMarks:
-    """One byte per item of a side, in memory that the system may swap to disk."""
+def item_marks(items: int) -> mmap:
+    """Make a byte for each item of a side, 0 at first, in memory that is swapped to a file.
 
-    def __init__(self, items: int) -> None:
-        self._file = tempfile.TemporaryFile()  # noqa: SIM115 - closed by close
-        self._file.truncate(max(1, items))
-        self._marks = mmap.mmap(self._file.fileno(), max(1, items))
-
-    def set(self, number: int, mark: int) -> None:
-        """Mark an item."""
-        self._marks[number] = mark
-
-    def range(self, start: int, count: int) -> bytes:
-        """Return the marks of consecutive items; 0 for an unmarked item."""
-        return self._marks[start : start + count]
-
-    def close(self) -> None:
-        """Close the temporary file, which deletes it."""
-        self._marks.close()
-        self._file.close()
+    Raises `OSError`.
+    """
+    with tempfile.TemporaryFile() as file:
+        file.truncate(max(1, items))
+        return mmap(file.fileno(), max(1, items))
 
 
 @dataclass(slots=True)
@@ -181,7 +160,7 @@ class KeyCounts:
 def partition_passes(*spools: DigestSpool) -> Iterator[tuple[int, int, int]]:
     """Yield `(partition, part, parts)` for all keys; each part fits in memory."""
     for partition in range(PARTITIONS):
-        items = max(spool.partition_items(partition) for spool in spools)
+        items = max(spool.sizes[partition] for spool in spools)
         parts = 1 + items // PARTITION_ITEMS
         for part in range(parts):
             yield partition, part, parts
@@ -198,7 +177,7 @@ def in_part(entries: Iterable[DigestEntry], part: int, parts: int) -> Iterator[D
             yield entry
 
 
-def choose_sample(spool: DigestSpool, sample: float, marks: ItemMarks) -> bytes:
+def choose_sample(spool: DigestSpool, sample: float, marks: mmap) -> bytes:
     """Choose the keys with the lowest digests and mark an item of each; return the last digest.
 
     Digests are salted hashes, so each comparison chooses other keys at random.
@@ -216,7 +195,7 @@ def choose_sample(spool: DigestSpool, sample: float, marks: ItemMarks) -> bytes:
         numbers = {entry.key: entry.number for entry in spool.entries(partition)}
         chosen = sorted(numbers)[: wanted - before]
         for key in chosen:
-            marks.set(numbers[key], SAMPLED_MARK)
+            marks[numbers[key]] = SAMPLED_MARK
         before += len(chosen)
         if before == wanted:
             return chosen[-1]
@@ -227,8 +206,8 @@ def compare_digests(
     file: DigestSpool,
     table: DigestSpool,
     counts: KeyCounts,
-    marks: ItemMarks,
-    extra: ItemMarks,
+    marks: mmap,
+    extra: mmap,
     last_key: bytes | None,
 ) -> None:
     """Compare the digests of both sides, and mark the items that differ.
@@ -257,19 +236,19 @@ def compare_digests(
             found = items.pop(key, None)
             if found is None:
                 counts.extra += 1
-                extra.set(number, EXTRA_MARK)
+                extra[number] = EXTRA_MARK
             elif found[0] == item or item in others.get(key, ()):
                 counts.equal += 1
             else:
                 counts.different += 1
-                marks.set(found[1], DIFFERENT_MARK)
+                marks[found[1]] = DIFFERENT_MARK
         counts.missing += len(items)
         for _, number in items.values():
-            marks.set(number, MISSING_MARK)
+            marks[number] = MISSING_MARK
 
 
-Watch = Callable[[WorkTotals, int], None]
-"""Callback that receives the bytes read and the bytes in all."""
+Watch = Callable[[int, int, int], None]
+"""Callback that receives bytes read, bytes in all, and rows read."""
 
 
 class MarkedItem(NamedTuple):
@@ -287,7 +266,7 @@ def read_digests(
     digests: ItemDigests,
     *,
     collect_names: bool = False,
-    watch: Watch = lambda _done, _size: None,
+    watch: Watch = lambda _read, _size, _rows: None,
     processes: int = 1,
     make_context: Callable[[], Context] | None = None,
 ) -> tuple[ReadCounts, set[str], DigestSpool]:
@@ -299,7 +278,7 @@ def read_digests(
         context: Clients and clock.
         digests: Digester that knows the table's keys.
         collect_names: Collect the names of all items' attributes.
-        watch: Called with the bytes read and the bytes in all.
+        watch: Called with bytes read, bytes in all, and rows read.
         processes: Processes that read the source.
         make_context: Function that makes the context in another process.
 
@@ -333,7 +312,7 @@ def read_digests(
 
 
 def marked_items(
-    record: RunRecord, ledger: Ledger, context: Context, marks: ItemMarks, items: int
+    record: RunRecord, ledger: Ledger, context: Context, marks: mmap, items: int
 ) -> Generator[MarkedItem]:
     """Read a source again; yield each item with a mark.
 
@@ -346,7 +325,7 @@ def marked_items(
         for batch in batches:
             texts = _item_texts(batch, ReadCounts())
             # The caller may change marks meanwhile, but only of items that were already yielded.
-            some = marks.range(number, len(texts))
+            some = marks[number : number + len(texts)]
             for at, (mark, text) in enumerate(zip(some, texts, strict=False), number):
                 if mark:
                     yield MarkedItem(at, mark, json.loads(from_octets(text))["Item"])
@@ -377,8 +356,7 @@ _Summary = tuple[ReadCounts, set[str], list["array[int]"]]
 """A part's row counts, attribute names, and sizes of its groups of digests."""
 
 
-@dataclass(frozen=True, slots=True)
-class _DigestJob:
+class _DigestJob(Record):
     """Job that digests the items of one part."""
 
     digests: ItemDigests
@@ -393,9 +371,9 @@ class _DigestJob:
         waiting: list[bytes] = []
 
         def write() -> None:
-            group = DigestGroup.of(waiting)
-            output.write(group.data)
-            groups.append(group.counts)
+            data, sizes = digest_group(waiting)
+            output.write(data)
+            groups.append(sizes)
             waiting.clear()
 
         for batch in batches:
@@ -416,8 +394,7 @@ class _DigestJob:
         return self.digests.digest_all(items)
 
 
-@dataclass(frozen=True, slots=True)
-class _FileTaker:
+class _FileTaker(Record):
     """Collector that adds the digests of parts to one spool, in order."""
 
     record: RunRecord
@@ -445,5 +422,4 @@ class _FileTaker:
         self.spool.finish()
 
     def _show(self) -> None:
-        rows = RowCounts(read=self.counts.read, written=self.spool.items)
-        self.watch(WorkTotals(rows, bytes=self.counts.bytes), expected_bytes(self.record))
+        self.watch(self.counts.bytes, expected_bytes(self.record), self.counts.read)

@@ -21,6 +21,7 @@ from ddbload.aws.retry import RetryPolicy
 from ddbload.dynamodb.item_equality import ItemDigests, to_client
 from ddbload.dynamodb.scalar_text import BadValue
 from ddbload.errors import ServiceUnavailable, TableNotFound
+from ddbload.records import Record
 from ddbload.write.pacing.pacing import TokenBucket
 
 if TYPE_CHECKING:
@@ -53,28 +54,21 @@ RawCall = Callable[[str, Mapping[str, Any]], bytes]
 """Function that sends a `Scan` or `BatchGetItem` request and returns the body of the answer."""
 
 
-class RawReads:
-    """Calls of botocore's client that return answers as bytes.
+def raw_reads(client: DynamoDBClient) -> RawCall:
+    """Make calls of botocore's client return answers as bytes. Raises botocore's errors.
 
     Parsing an answer in botocore takes several times longer than everything else.
     """
 
-    def __init__(self, client: DynamoDBClient) -> None:
-        # Registered last, because other handlers check the body.
-        client.meta.events.register_last("before-parse.dynamodb", self._keep_body)
-        self._client: Any = client
-
-    def __call__(self, operation: str, params: Mapping[str, Any]) -> bytes:
-        """Send a request; return the body of its answer. Raises botocore's errors."""
-        answer = getattr(self._client, _METHODS[operation])(**params)
-        body: bytes = answer["Body"]
-        return body
-
-    def _keep_body(self, **event: Any) -> None:
+    def keep_body(**event: Any) -> None:
         response = event["response_dict"]
         if event["operation_model"].name in _METHODS and response["status_code"] < 300:
             event["customized_response_dict"]["Body"] = response["body"]
             response["body"] = b"{}"
+
+    # Registered last, because other handlers check the body.
+    client.meta.events.register_last("before-parse.dynamodb", keep_body)
+    return lambda operation, params: getattr(client, _METHODS[operation])(**params)["Body"]
 
 
 @dataclass(slots=True)
@@ -88,8 +82,7 @@ class ReadUsage:
     """Consumed read units, as reported by DynamoDB."""
 
 
-@dataclass(frozen=True, slots=True)
-class _Request:
+class _Request(Record):
     """Request for a page of a scan's segment, or for a batch of keys."""
 
     operation: str

@@ -11,6 +11,7 @@ from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from contextlib import ExitStack, closing
 from dataclasses import dataclass, field
 from itertools import islice
+from mmap import mmap
 from typing import IO, Any
 
 from ddbload.aws.table_description import (
@@ -27,8 +28,6 @@ from ddbload.contracts.run_record import (
     LIST_PRICE_REGION,
     READ_UNIT_PRICE,
     READ_UNIT_PRICE_IA,
-    RunRecord,
-    Table,
     amount_text,
 )
 from ddbload.dynamodb.item_equality import SALT_BYTES, ItemDigests, same
@@ -36,17 +35,18 @@ from ddbload.errors import InvalidUsage, MaxCostReached, NothingCompared
 from ddbload.ledger.ledger import Ledger
 from ddbload.reading.parts import ReadCounts
 from ddbload.reading.row_blocks import expected_bytes, rare_gc
+from ddbload.records import Record
 from ddbload.steps.prepare import prepare_run
 from ddbload.verification.compare_digests import (
     DIFFERENT_MARK,
     MISSING_MARK,
     DigestSpool,
-    ItemMarks,
     KeyCounts,
     MarkedItem,
     Watch,
     choose_sample,
     compare_digests,
+    item_marks,
     marked_items,
     read_digests,
     temporary_files_errors,
@@ -54,9 +54,9 @@ from ddbload.verification.compare_digests import (
 from ddbload.verification.table_reader import (
     BATCH_KEYS,
     READ_UNIT_BYTES,
-    RawReads,
     ReadUsage,
     TableReader,
+    raw_reads,
 )
 
 DEFAULT_PERCENT = 50.0
@@ -64,8 +64,7 @@ DEFAULT_PERCENT = 50.0
 _SMALL_ITEM_BYTES = 100
 
 
-@dataclass(frozen=True, slots=True)
-class VerifySettings:
+class VerifySettings(Record):
     """Settings of a comparison."""
 
     sample: float | None = None
@@ -82,8 +81,7 @@ class VerifySettings:
     """
 
 
-@dataclass(frozen=True, slots=True)
-class ReadEstimate:
+class ReadEstimate(Record):
     """Estimate of the read units of a comparison, from the table's last item count and size."""
 
     table_items: int
@@ -105,10 +103,6 @@ class ReadEstimate:
         """Return the price of read units in dollars; 0 if they are not billed."""
         return units * self.unit_price / 1e6 if self.is_billed else 0.0
 
-    def units_for(self, dollars: float) -> float:
-        """Return the number of read units that an amount of dollars pays for."""
-        return dollars * 1e6 / self.unit_price
-
     @property
     def item_bytes(self) -> float:
         """Size of an average item; that of one read unit if unknown."""
@@ -119,7 +113,8 @@ class ReadEstimate:
 
         `dollars`: price that is agreed to; `times`: of the estimated units, if these are more.
         """
-        return max(self.units * times, self.units_for(dollars)) if self.is_billed else None
+        paid_for = dollars * 1e6 / self.unit_price
+        return max(self.units * times, paid_for) if self.is_billed else None
 
     def text(self, table: str, *, consistent: bool) -> str:
         """Describe reads, price and duration of the comparison in one line."""
@@ -218,7 +213,6 @@ class Verification:
         """
         self._settings, self._ledger, self._context = settings, ledger, context
         client = context.clients.dynamodb
-        self.table: Table
         self.table, self._described = describe_table_with_response(
             client, payload.table, retry_policy=context.retry_policy
         )
@@ -226,7 +220,7 @@ class Verification:
         for name in settings.ignored:
             if name in self._keys:
                 raise InvalidUsage(f"--ignore {name} is a key of table {payload.table}")
-        self.record: RunRecord = prepare_run(
+        self.record = prepare_run(
             "verify", payload, ledger, context, table=self.table, described=self._described
         ).record
         self._source_bytes = expected_bytes(self.record)
@@ -238,7 +232,7 @@ class Verification:
         sink: DifferenceSink | None,
         *,
         most_units: float | None = None,
-        watch: Watch = lambda _done, _size: None,
+        watch: Watch = lambda _read, _size, _rows: None,
         processes: int = 1,
         make_context: Callable[[], Context] | None = None,
     ) -> None:
@@ -272,7 +266,7 @@ class Verification:
             only = names if settings.ignore_extra_attributes else None
             digests = ItemDigests(self._keys, salt, settings.ignored, only)
             reader = TableReader(
-                RawReads(self._context.clients.dynamodb),
+                raw_reads(self._context.clients.dynamodb),
                 self.table.name,
                 digests,
                 consistent=settings.consistent,
@@ -294,13 +288,13 @@ class Verification:
                         " and it goes on; --yes reads it all the same, --sample only a part"
                     )
 
-            marks = stack.enter_context(closing(ItemMarks(spool.items)))
+            marks = stack.enter_context(item_marks(spool.items))
             if settings.sample is not None:
                 last_key = choose_sample(spool, settings.sample, marks)
                 sampled = self._marked(marks, verdict)
                 for items in reader.get(self._key_of(each.item) for each in sampled):
                     add(items)
-                marks = stack.enter_context(closing(ItemMarks(spool.items)))
+                marks = stack.enter_context(item_marks(spool.items))
                 kept = None
             else:
                 last_key = None
@@ -315,7 +309,7 @@ class Verification:
                             f"{json.dumps(self._key_of(item))}\n".encode() for item in items
                         )
             table.finish()
-            extra = stack.enter_context(closing(ItemMarks(table.items)))
+            extra = stack.enter_context(item_marks(table.items))
             compare_digests(spool, table, verdict.keys, marks, extra, last_key)
             if verdict.keys.different and settings.ignore_extra_attributes:
                 self._ignore_absent(verdict, marks, reader, names)
@@ -341,7 +335,7 @@ class Verification:
             )
         raise NothingCompared("the source has no rows, so there is nothing to compare")
 
-    def _marked(self, marks: ItemMarks, verdict: Verdict) -> Generator[MarkedItem]:
+    def _marked(self, marks: mmap, verdict: Verdict) -> Generator[MarkedItem]:
         return marked_items(self.record, self._ledger, self._context, marks, verdict.items)
 
     def _key_of(self, item: Mapping[str, Any]) -> dict[str, Any]:
@@ -374,7 +368,7 @@ class Verification:
         ]
 
     def _ignore_absent(
-        self, verdict: Verdict, marks: ItemMarks, reader: TableReader, names: set[str]
+        self, verdict: Verdict, marks: mmap, reader: TableReader, names: set[str]
     ) -> None:
         """Undo differences that are only in attributes which the item's own row lacks.
 
@@ -388,11 +382,11 @@ class Verification:
         )
         for (number, _, item), other in self._with_the_table(reader, partial):
             if other is not None and not self._differing(item, other):
-                marks.set(number, 0)
+                marks[number] = 0
                 verdict.keys.different -= 1
                 verdict.keys.equal += 1
 
-    def _explain(self, verdict: Verdict, marks: ItemMarks, reader: TableReader) -> None:
+    def _explain(self, verdict: Verdict, marks: mmap, reader: TableReader) -> None:
         """Read some differing items again, and count the attributes in which they differ."""
         with closing(self._marked(marks, verdict)) as marked:
             different = (each for each in marked if each.mark == DIFFERENT_MARK)
@@ -403,7 +397,7 @@ class Verification:
                 verdict.attributes.update(self._differing(each.item, other))
 
     def _write_marked(
-        self, sink: DifferenceSink, verdict: Verdict, marks: ItemMarks, reader: TableReader
+        self, sink: DifferenceSink, verdict: Verdict, marks: mmap, reader: TableReader
     ) -> None:
         """Pass missing and different items to the sink.
 
@@ -428,7 +422,7 @@ class Verification:
             sink(DIFFERENT, {**kept, **left})
 
     def _write_extra(
-        self, sink: DifferenceSink, kept: IO[bytes], extra: ItemMarks, reader: TableReader
+        self, sink: DifferenceSink, kept: IO[bytes], extra: mmap, reader: TableReader
     ) -> int:
         """Read the extra items again, of which only keys were kept; return their number.
 
@@ -436,7 +430,7 @@ class Verification:
         """
         found = 0
         kept.seek(0)
-        marked = (json.loads(key) for number, key in enumerate(kept) if any(extra.range(number, 1)))
+        marked = (json.loads(key) for number, key in enumerate(kept) if extra[number])
         for items in reader.get(marked):
             for item in items:
                 sink(EXTRA, item)

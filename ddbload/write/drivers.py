@@ -14,7 +14,7 @@ import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
@@ -23,8 +23,9 @@ from ddbload.aws.http_client.event_loop import HttpLoop, RequestLost
 from ddbload.aws.http_client.http1 import Response
 from ddbload.contracts.options import ASYNC, SYNC, Options
 from ddbload.dynamodb.item_equality import of_client, to_client
+from ddbload.records import Record
 from ddbload.write.requests import NOT_DYNAMODB, ItemOrKey, SentItems, WriteRequests
-from ddbload.write.scheduler.answers import Accepted, Answer, Batch, Finished, Unsure, Wait
+from ddbload.write.scheduler.answers import Answer, Batch, Finished, Unsure, Wait
 from ddbload.write.scheduler.scheduler import Scheduler
 
 if TYPE_CHECKING:
@@ -35,18 +36,9 @@ if TYPE_CHECKING:
 
 DRIVER_POLL_SECONDS = 0.2
 """Maximum seconds that a driver sleeps between calls of `should_stop`."""
-_MAX_CACHED_ANSWERS = 100
-_CLIENT_METHODS = {
-    "BatchExecuteStatement": "batch_execute_statement",
-    "BatchWriteItem": "batch_write_item",
-    "DeleteItem": "delete_item",
-    "PutItem": "put_item",
-    "UpdateItem": "update_item",
-}
 
 
-@dataclass(frozen=True, slots=True)
-class Job:
+class Job(Record):
     """Job of writing one byte range, with its scheduler, rows and transport."""
 
     scheduler: Scheduler
@@ -216,13 +208,7 @@ class BotoTransport:
         """Return a function that sends a body; see `RawTransport.request`."""
         return partial(self._call, self._requests.operation(rows), body), 0
 
-    def answer(
-        self,
-        outcome: Any,
-        generation: int,  # noqa: ARG002 - as RawTransport
-        rows: int,
-        items: SentItems,
-    ) -> Answer:
+    def answer(self, outcome: Any, _generation: int, rows: int, items: SentItems) -> Answer:
         """Interpret the result of a call that wrote `rows` rows. `items`: builds these again."""
         if isinstance(outcome, AttributeError | LookupError | TypeError | ValueError):
             # botocore raises these for a body that is JSON but not an object, or not text at all.
@@ -231,18 +217,20 @@ class BotoTransport:
             failure = classify_failure(outcome) if isinstance(outcome, Exception) else None
             if failure is None:
                 raise outcome
-            return self._requests.failed(
-                replace(failure, item=of_client(failure.item)), rows, items
-            )
+            failure = replace(failure, item=of_client(failure.item))
+            return self._requests.failed(failure, rows, items)
         if isinstance(outcome, Mapping) and outcome.get("UnprocessedItems"):
             outcome = of_client(outcome)
         return self._requests.accepted(outcome, rows, items)
 
     def _call(self, operation: str, body: bytes) -> Any:
+        # Imported here: few runs send by botocore.
+        from botocore import xform_name
+
         parameters = json.loads(body)
         if b'"B' in body:
             parameters = to_client(parameters)
-        return getattr(self._client, _CLIENT_METHODS[operation])(**parameters)
+        return getattr(self._client, xform_name(operation))(**parameters)
 
 
 class RawTransport:
@@ -251,9 +239,6 @@ class RawTransport:
     def __init__(self, signer: DynamoDBSigner, requests: WriteRequests) -> None:
         self._signer = signer
         self._requests = requests
-        # Cache by the request's rows and the response's body. Nearly all responses are equal:
-        # everything was written, for the same units.
-        self._cached_answers: dict[tuple[int, bytes], Answer] = {}
 
     def connect(self, connections: int) -> HttpLoop:
         """Open an event loop with this number of connections. The caller closes it."""
@@ -275,18 +260,11 @@ class RawTransport:
             if self._signer.may_pass(failure, outcome.headers, generation):
                 return Unsure(failure.code, refused=True)
             return self._requests.failed(failure, rows, items)
-        body = outcome.body
-        answer = self._cached_answers.get((rows, body))
-        if answer is None:
-            try:
-                response = json.loads(body)
-            except (ValueError, RecursionError):
-                return Unsure(NOT_DYNAMODB)
-            answer = self._requests.accepted(response, rows, items)
-            all_written = isinstance(answer, Accepted) and answer.is_complete
-            if all_written and len(self._cached_answers) < _MAX_CACHED_ANSWERS:
-                self._cached_answers[rows, body] = answer
-        return answer
+        try:
+            response = json.loads(outcome.body)
+        except (ValueError, RecursionError):
+            return Unsure(NOT_DYNAMODB)
+        return self._requests.accepted(response, rows, items)
 
 
 def transport_for(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from decimal import Decimal, DecimalException
 from typing import Any
 
@@ -16,6 +16,7 @@ from ddbload.dynamodb.item_equality import write_units
 from ddbload.dynamodb.limits import MAX_BATCH_ROWS
 from ddbload.dynamodb.modes import Deletion, RowOrder, RowWrites, is_position, without_removals
 from ddbload.errors import ConditionRefused, DdbloadError, TableNotFound
+from ddbload.records import MutableRecord
 from ddbload.write.scheduler.answers import (
     Accepted,
     Answer,
@@ -75,8 +76,7 @@ def consumed_units(response: Mapping[str, Any]) -> float:
     return total
 
 
-@dataclass(slots=True)
-class EndpointFeatures:
+class EndpointFeatures(MutableRecord):
     """Features of a worker's DynamoDB endpoint, learned once and used for all of its chunks."""
 
     has_statements: bool = True
@@ -159,10 +159,9 @@ class WriteRequests:
         self._identical = identical
         self._row_dependent = _QUOTES_VALUES if same_types else (*_QUOTES_VALUES, _ABOUT_TYPES)
         self._batch = None if writes is not None else mode.batch
-        self.order = RowOrder.FIRST_WINS if mode.inserts else RowOrder.LAST_WINS
+        by_batch = RowOrder.FIRST_WINS if mode.inserts else RowOrder.LAST_WINS
+        self.order = by_batch if writes is None else RowOrder.ALL
         """Order in which rows with equal keys are written."""
-        if writes is not None:
-            self.order = RowOrder.ALL
 
     @property
     def most_rows(self) -> int:
@@ -213,7 +212,14 @@ class WriteRequests:
                 self._endpoint.proven_condition = True
                 return self._false_condition(failure, items)
             if self._is_about_condition(failure):
-                return Fatal(refused_condition(failure))
+                # It quotes only the expression.
+                reason = failure.text.removeprefix(REFUSED_CONDITION)
+                refused = ConditionRefused(
+                    f"DynamoDB refuses the condition ('options.condition', --condition): {reason};"
+                    " nothing was written with it. Names that are reserved words or have other"
+                    " characters are written #name or #{a name}, and values {column}"
+                )
+                return Fatal(refused)
         return answer_for_failure(failure, self._table)
 
     def _batch_written(self, response: Any, items: SentItems) -> Answer:
@@ -311,16 +317,6 @@ class WriteRequests:
             and failure.text.startswith((REFUSED_CONDITION, _KEY_PATH))
             and not any(part in failure.text for part in self._row_dependent)
         )
-
-
-def refused_condition(failure: AwsFailure) -> ConditionRefused:
-    """Return the error for a condition that DynamoDB refuses. It quotes only the expression."""
-    reason = failure.text.removeprefix(REFUSED_CONDITION)
-    return ConditionRefused(
-        f"DynamoDB refuses the condition ('options.condition', --condition): {reason};"
-        " nothing was written with it. Names that are reserved words or have other characters are"
-        " written #name or #{a name}, and values {column}"
-    )
 
 
 def _holds_position(value: object) -> bool:

@@ -249,11 +249,11 @@ def test_start_prints_each_step_once_it_has_a_record(monkeypatch, capsys):
             given[-1](RunProgress("importing", WorkTotals(), 9, chunks, 0))
         return SimpleNamespace(seconds=1.0, failure=None, status="SUCCEEDED")
 
-    monkeypatch.setattr("ddbload.runs.run_location.follow", follow)
+    monkeypatch.setattr(Deployed, "follow", follow)
     failed = Report("run", "FAILED")
     monkeypatch.setattr("ddbload.cli.start_command.attempt_report", lambda *_: failed)
     ledger = SimpleNamespace(find_record=lambda: next(records))
-    context: Any = SimpleNamespace(ledger=lambda _: ledger, sleep=None, clock=None)
+    context: Any = SimpleNamespace(ledger=lambda _: ledger)
     there = Deployed(context, stack=None, executions=None)
     _followed("run", "arn", there, Output(quiet=True, verbose=True))
     err = capsys.readouterr().err

@@ -74,5 +74,6 @@ def test_keys_are_checked_first(books, dynamodb):
 
 
 def test_missing_table_names_the_option(books):
-    ended = books.ddbload("import", "books.csv", "made5")
+    # A name that is like no other: else the message names that one.
+    ended = books.ddbload("import", "books.csv", "unlike-any-other")
     assert "ddbload import --create-table KEY:TYPE makes it" in ended.err

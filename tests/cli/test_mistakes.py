@@ -415,7 +415,7 @@ FOREIGN = {
     *("--ultra", "--warm-throughput"),
 }
 """Options of other programs that messages name, and click's own."""
-DRAWN = ("cli/demo/", "deploy/", "report_page/")
+DRAWN = ("cli/demo_command.py", "deploy/", "report_page/")
 """Modules with options of other programs, and with style sheets."""
 
 

@@ -17,7 +17,10 @@ from ddbload.errors import AwsConfiguration
 from tests.fakes.dynamodb import FakeDynamoDB
 
 KEY = {"KeySchema": [{"AttributeName": "id", "KeyType": "HASH"}]}
-BOOKS = b"id,year,price,ok,zip,mixed,none\n1,1999,1.5,true,01234,1,\n2,2000,2,false,20500,x,\n"
+BOOKS = (
+    b"id,year,price,ok,zip,mixed,none,cost\n"
+    b"1,1999,1.5,true,01234,1,,2.50\n2,2000,2,false,20500,x,,3\n"
+)
 
 
 @pytest.fixture
@@ -58,7 +61,10 @@ def parsed(words: list[str]) -> dict[str, Any]:
 LINES: list[tuple[list[str], dict[str, str]]] = [
     (["books.csv", "books"], {"year": "N", "price": "N", "ok": "BOOL"}),
     (["books.csv", "books", "--types", "year=S"], {"price": "N", "ok": "BOOL", "year": "S"}),
-    (["books.csv", "books", "--infer-types"], {"year": "N", "price": "N", "ok": "BOOL"}),
+    (
+        ["books.csv", "books", "--infer-types"],
+        {"year": "N", "price": "N", "ok": "BOOL", "cost": "N"},
+    ),
     (
         ["books.csv", "books", "--drop", "ok", "--rename", "year=the year", "--set", "k=a {id}"],
         {"the year": "N", "price": "N"},

@@ -154,7 +154,7 @@ def test_run_that_was_cancelled_while_its_input_was_copied_imports_nothing(
             pass
 
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr(import_command, "_spool_heartbeat", lambda *_: Heart())
+    monkeypatch.setattr(import_command, "HeartbeatWriter", lambda *_: Heart())
     Path("rows.csv").write_text("id\n1\n")
     with Path("rows.csv").open() as stream:
         monkeypatch.setattr(sys, "stdin", stream)

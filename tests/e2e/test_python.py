@@ -173,6 +173,19 @@ def test_values_that_are_no_source_are_refused(here, source):
         ddbload.load(source, "python")
 
 
+def test_list_of_paths_has_paths_alone(here):
+    with pytest.raises(errors.InvalidUsage, match=r"paths and URIs alone: .* not dict"):
+        ddbload.load(["books.csv", {"isbn": "a"}], "python")
+    with pytest.raises(errors.SourceUnreadable, match="row 2"):
+        ddbload.load([{"isbn": "a"}, "books.csv"], "python")
+    assert here() == []
+
+
+def test_aws_settings_are_text(here):
+    with pytest.raises(errors.InvalidUsage, match="region is text, not int"):
+        ddbload.load("books.csv", "python", region=5)  # type: ignore[arg-type]
+
+
 def test_options_are_checked_by_name(here):
     with pytest.raises(errors.InvalidPayload, match="did you mean 'types'"):
         ddbload.load("books.csv", "python", typs={"year": "N"})
@@ -353,12 +366,18 @@ def test_only_the_same_transform_resumes(here, account, tmp_path):
     result = ddbload.resume("changed", transform=older)
     assert (result.rows.written, result.rows.filtered, result.rows.rejected) == (298, 1, 1)
     assert len(here()) == 298
+    (tmp_path / "folder" / "mended.jsonl").write_text(console.ddbload("rejects", "changed").out)
+    ended = console.ddbload("rejects", "changed", "--retry", "mended.jsonl")
+    assert ended.code == 2
+    assert "load it by ddbload.load(file, table, transform=function)" in ended.err
 
 
 def test_transform_without_a_source_needs_an_id(here):
     with pytest.raises(errors.InvalidUsage, match="give transform_id"):
         ddbload.load("books.csv", "python", transform=dict)
-    assert ddbload.load("books.csv", "python", transform=dict, transform_id="1").rows.written == 300
+    for name in ("1", "\udc80"):
+        result = ddbload.load("books.csv", "python", transform=dict, transform_id=name)
+        assert result.rows.written == 300
     pair = (lambda row: row, lambda row: {**row, "w": "1"})
     with pytest.raises(errors.InvalidUsage, match="give transform_id"):
         ddbload.load("books.csv", "python", transform=pair[0])

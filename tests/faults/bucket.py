@@ -36,7 +36,6 @@ class BucketServer:
 
     def __init__(self, objects: Mapping[str, bytes]) -> None:
         self.stopping = threading.Event()
-        self.more = threading.Condition()
         self.reset(objects)
         self._server = Server(self)  # type: ignore[arg-type]
         self._server.RequestHandlerClass = _Handler
@@ -53,7 +52,6 @@ class BucketServer:
         self.has_clock = True
         self.page = 3
         self.targets: list[tuple[str, dict[str, str]]] = []
-        self.waited_in_vain = 0
 
     @property
     def endpoint(self) -> str:
@@ -72,8 +70,6 @@ class BucketServer:
 
     def __exit__(self, *_: object) -> None:
         self.stopping.set()
-        with self.more:
-            self.more.notify_all()
         self._server.shutdown()
         self._server.cut_connections()
         self._thread.join()
@@ -91,9 +87,7 @@ class _Handler(BaseHTTPRequestHandler):
     def do_GET(self) -> None:
         owner: Any = self.server.owner
         fault = owner.next_fault(self.path)
-        with owner.more:
-            owner.targets.append((self.path, dict(self.headers.items())))
-            owner.more.notify_all()
+        owner.targets.append((self.path, dict(self.headers.items())))
         refusal = self._refusal(fault)
         if refusal is not None:
             self._send(*refusal)
@@ -217,23 +211,7 @@ class _Handler(BaseHTTPRequestHandler):
                 owner.stopping.wait(SECONDS)
                 self.close_connection = True
                 return
-            case "trickle" | "trickle_slowly" | "trickle_and_reset":
-                # No more than its beginning, until something else was asked for.
-                have = len(owner.targets)
-                self.wfile.write(head + body[:half])
-                self._wait_for(have + (4 if fault == "trickle_slowly" else 1))
-                if fault == "trickle_and_reset":
-                    self._reset()
-                else:
-                    self.wfile.write(body[half:])
-                return
         self.wfile.write(head + body)
-
-    def _wait_for(self, count: int) -> None:
-        owner: Any = self.server.owner
-        with owner.more:
-            if not owner.more.wait_for(lambda: len(owner.targets) >= count, 5.0):
-                owner.waited_in_vain += 1
 
     def _reset(self) -> None:
         self.server.resets.add(self.connection)

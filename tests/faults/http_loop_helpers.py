@@ -31,7 +31,12 @@ class Clock:
 
 @contextmanager
 def looping(
-    port: int, connections: int = 4, tls: Any = None, host: str = "127.0.0.1", **more: Any
+    port: int,
+    connections: int = 4,
+    tls: Any = None,
+    host: str = "127.0.0.1",
+    look_up: Any = None,
+    **more: Any,
 ) -> Iterator[HttpLoop]:
     """Make a loop, and check that it closes all its sockets."""
     made: list[Connection] = []
@@ -45,6 +50,7 @@ def looping(
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(module, "Connection", Watched)
         loop = HttpLoop(endpoint, connections, tls, **more)
+        loop._dns._look_up = look_up or loop._dns._look_up
         try:
             yield loop
             open_now = [each for each in made if each._sock.fileno() != -1]

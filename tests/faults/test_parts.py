@@ -33,7 +33,7 @@ from ddbload.planning.make_plan import make_plan
 from ddbload.reading import parts
 from ddbload.reading.parts import ReadCounts, iter_parts
 from ddbload.reading.row_blocks import RunReader
-from ddbload.verification.compare_digests import ItemMarks, marked_items, read_digests
+from ddbload.verification.compare_digests import item_marks, marked_items, read_digests
 from tests.unit.steps.world import World
 from tests.unit.steps.worlds import ManyObjects
 
@@ -157,10 +157,10 @@ def test_verify_compares_the_items_of_the_source_in_their_order(
         record = prepare_conversion(payload, None, ledger, make_context())
         settings = {"processes": processes, "make_context": make_context}
         summary, _, spool = read_digests(record, ledger, make_context(), digests, **settings)
-        with closing(spool), closing(ItemMarks(spool.items)) as marks:
+        with closing(spool), item_marks(spool.items) as marks:
             entries = [each for part in range(256) for each in spool.entries(part)]
             for number in range(spool.items):
-                marks.set(number, 1 + number % 2)
+                marks[number] = 1 + number % 2
             again = list(marked_items(record, ledger, make_context(), marks, spool.items))
     found = {entry.number: entry.key + entry.item for entry in entries}
     assert found == dict(enumerate(digests.digest_all(expected)))

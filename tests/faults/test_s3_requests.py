@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-from collections import Counter
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -14,7 +13,7 @@ from ddbload.aws.retry import RetryPolicy
 from ddbload.aws.signing import signers as credentials
 from ddbload.errors import AccessDenied, AwsConfiguration, ServiceUnavailable, SourceChanged
 from ddbload.source import s3_requests
-from ddbload.source.s3_listing.list_objects import list_level, list_objects
+from ddbload.source.s3_listing.list_objects import list_objects
 from ddbload.source.s3_requests import read_ranges, whole_object
 from tests.faults.bucket import BUCKET, BucketServer
 
@@ -131,7 +130,8 @@ def test_read_objects_splits_large_objects_into_ranges(bucket, clients, monkeypa
 
 
 @pytest.mark.parametrize("ahead", [0, 1, 500, 5000])
-def test_read_objects_holds_no_more_than_its_limit(bucket, clients, ahead):
+def test_read_objects_holds_no_more_than_its_limit(bucket, clients, ahead, monkeypatch):
+    monkeypatch.setattr("ddbload.source.s3_requests.BYTES_AHEAD", ahead)
     read_ahead = []
 
     def watched() -> Iterator[dict[str, Any]]:
@@ -139,12 +139,7 @@ def test_read_objects_holds_no_more_than_its_limit(bucket, clients, ahead):
             read_ahead.append((number, each["size"]))
             yield each
 
-    found = read_ranges(
-        map(whole_object, watched()),
-        clients.s3,
-        signers=clients.s3_signer,
-        max_bytes_ahead=ahead,
-    )
+    found = read_ranges(map(whole_object, watched()), clients.s3, signers=clients.s3_signer)
     for number, data in enumerate(found):
         assert data == list(OBJECTS.values())[number]
         # The last object was taken from the iterator, but is not requested yet.
@@ -232,32 +227,7 @@ def test_list_objects_repeats_a_page_after_a_transient_fault(bucket, clients, fa
     assert keys(clients, requests=requests) == sorted(OBJECTS)
 
 
-def test_list_objects_requests_the_next_page_before_this_one_is_whole(bucket, clients):
-    bucket.page = 5
-    pages = -(-len(OBJECTS) // bucket.page)
-    bucket.faults.extend(["trickle"] * (pages - 1))
-    assert keys(clients, requests=1) == sorted(OBJECTS)
-    assert bucket.waited_in_vain == 0
-    assert len(bucket.targets) == pages
-
-
-def test_list_objects_repeats_a_lost_page_once(bucket, clients):
-    """The repeated page has the same token, which must not be requested again."""
-    bucket.page = 2
-    times = iter(["trickle_and_reset", "trickle_slowly"])
-
-    def first_page(target: str) -> str | None:
-        return None if "token" in target or "after" in target else next(times)
-
-    bucket.decide = first_page
-    assert keys(clients, requests=3) == sorted(OBJECTS)
-    asked = Counter(target for target, _ in bucket.targets)
-    assert sorted(asked.values())[-2:] == [1, 2]
-
-
 def test_list_objects_agrees_with_botocore(bucket, clients):
     own = keys(clients)
     by_client = [each.key for each in list_objects(clients.s3, BUCKET, "in/")]
     assert own == by_client
-    level = list_level(clients.s3, BUCKET, "in/", signer=clients.s3_signer(BUCKET))
-    assert [each[0] for each in level] == own

@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ddbload.contracts.control import IDLE, WORKING, WorkerProgress
+from ddbload.contracts.control import IDLE, WORKING, SeenWorker, WorkerProgress
 from ddbload.contracts.row_counts import RowCounts, WorkTotals, WriteStats
-from ddbload.write.pacing.shared_budget import Limits, OtherWorker, SharedBudget
+from ddbload.write.pacing.shared_budget import Limits, SharedBudget
 
 WORKERS = 5
 TOLERANCE = 1e-6
@@ -29,7 +29,7 @@ class Worker:
     silent: bool = False
     """It was silent for three periods: it sends nothing, and others may forget it."""
     phase: int = 0
-    seen: list[OtherWorker] = field(default_factory=list)
+    seen: list[SeenWorker] = field(default_factory=list)
 
     def step(self) -> None:
         """Claim, publish, list, or use what the listing allows, in turn."""
@@ -99,9 +99,9 @@ class Run:
             worker.budget.set_budget(self.control)
             worker.budget.rejoin()
 
-    def listing(self, own: int) -> list[OtherWorker]:
+    def listing(self, own: int) -> list[SeenWorker]:
         return [
-            OtherWorker(progress, alive=not self.workers[number].silent)
+            SeenWorker(progress, 0.0, alive=not self.workers[number].silent)
             for number, progress in self.published.items()
             if number != own
         ]

@@ -209,9 +209,6 @@ class SimulatedLoop:
         clock.leave()
         return done
 
-    def peeked(self) -> list[tuple[Any, Any]]:
-        return []
-
     def close(self) -> None:
         self._in_flight.clear()
 
@@ -252,11 +249,9 @@ class SimulatedLedger(MemoryStore):
         self.objects.setdefault(name, data)
         return new
 
-    def put_over(
-        self, name: str, data: bytes, version: str | None, *, attempts: int | None = None
-    ) -> bool:
+    def put_over(self, name: str, data: bytes, version: str | None) -> bool:
         self._pass("PUT")
-        return super().put_over(name, data, version, attempts=attempts)
+        return super().put_over(name, data, version)
 
     def names(self, prefix: str) -> list[str]:
         found = sorted(name for name in self.objects if name.startswith(prefix))

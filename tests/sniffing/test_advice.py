@@ -17,11 +17,13 @@ ASKED = {
     **dict.fromkeys(("no_header", "row_names_of_r", "units_row", "header_of_two_rows"), 10),
     "aligned_by_blanks": 10,
     "pairs_before": 1,
+    "dump_without_header": 10,
 }
 """Files of a trait that are refused with the right `best`. These numbers may only fall."""
 CHOSEN = {
     "other_encoding": 6,
     **dict.fromkeys(("row_names_before_empty_cells", "comment_before_one_column"), 10),
+    **dict.fromkeys(("dump_of_postgres_with_words_after_escapes", "short_rows"), 10),
 }
 """Files that are refused with options of which only a person sees which is right."""
 Ended = tuple[int, dict[str, Any], list[dict[str, str]]]

@@ -354,6 +354,72 @@ def other_encoding(rng, names, rows, d):
     return held(names, rows, text([names, *rows], d), encoding=encoding)
 
 
+def dumped(rows: Rows, escapes: dict[str, str], delimiter: str = "\t") -> str:
+    """Write rows as a database does: empty cells are null."""
+    marks = str.maketrans(escapes)
+    return text([[c.translate(marks) or "\\N" for c in row] for row in rows], delimiter)
+
+
+def dump_with_notes(rows: Rows, notes: list[str], escapes: dict[str, str], file_name: str):
+    """Make a dump with a header; the third column has the notes in turn."""
+    names = ["id", "town", "note"]
+    rows = [[*row[:2], notes[n % len(notes)]] for n, row in enumerate(rows)]
+    return held(names, rows, text([names], "\t") + dumped(rows, escapes), file_name=file_name)
+
+
+@trait
+def dump_of_postgres(rng, names, rows, d):
+    notes = ["", "one\n\nTwo", "C:\\new\\table", "a\t-", "plain"]
+    escapes = {"\\": "\\\\", "\n": "\\n", "\t": "\\t"}
+    return dump_with_notes(rows, notes, escapes, "data.tsv")
+
+
+@trait
+def dump_of_postgres_with_words_after_escapes(rng, names, rows, d):
+    rows = [[row[0], "" if n % 3 else f"{row[1]}\nnext line"] for n, row in enumerate(rows)]
+    lines = text([["id", "note"]], "\t") + dumped(rows, {"\n": "\\n"})
+    return held(["id", "note"], rows, lines, file_name="data.tsv")
+
+
+@trait
+def dump_of_mysql(rng, names, rows, d):
+    notes = ["", "one\ntwo", "C:\\new\\table", "a\tb", "plain"]
+    escapes = {"\\": "\\\\", "\n": "\\\n", "\t": "\\\t"}
+    return dump_with_notes(rows, notes, escapes, "data.txt")
+
+
+@trait
+def text_of_hive(rng, names, rows, d):
+    rows = [[*row[:2], "" if n % 3 else "a, b\tc"] for n, row in enumerate(rows)]
+    lines = text([["id", "town", "note"]], "\x01") + dumped(rows, {}, "\x01")
+    return held(["id", "town", "note"], rows, lines, file_name="000000_0")
+
+
+@trait
+def dump_without_header(rng, names, rows, d):
+    rows = [[row[0], "" if n % 2 == 0 else row[1], row[2]] for n, row in enumerate(rows)]
+    return held(["c1", "c2", "c3"], rows, dumped(rows, {}), file_name="data.tsv")
+
+
+@trait
+def paths_between_tabs(rng, names, rows, d):
+    paths = ["C:\\new\\table", "\\\\host\\temp\\net", "src\\test\\new", "\\nu + \\rho"]
+    rows = [[row[0], paths[n % 4]] for n, row in enumerate(rows)]
+    return held(["id", "path"], rows, text([["id", "path"], *rows], "\t"), file_name="data.tsv")
+
+
+@trait
+def json_between_tabs(rng, names, rows, d):
+    rows = [[row[0], f'{{"a": "{row[1]}\\nnext", "b": "\\t"}}'] for row in rows]
+    return held(["id", "doc"], rows, text([["id", "doc"], *rows], "\t"), file_name="data.tsv")
+
+
+@trait
+def short_rows(rng, names, rows, d):
+    rows = [row[:2] for row in rows]
+    return held(names[:2], rows, text([["id", "town", "year", "total", "code"], *rows], d))
+
+
 def corpus(each: int = 10, seed: int = 26, only: str | None = None) -> Iterator[Held]:
     """Make files of each trait, or of one."""
     for name, make in TRAITS.items() if only is None else [(only, TRAITS[only])]:

@@ -37,7 +37,7 @@ ANYWHERE = {"boto3", "botocore.session", "urllib3", "rich", "asyncio", "multipro
 """botocore itself, though next to nothing of it, is loaded by Powertools."""
 
 
-MAX_LEDGER_MODULES = 51
+MAX_LEDGER_MODULES = 52
 """Modules and packages of ddbload that a function loads which reads and writes the ledger only."""
 
 
@@ -48,7 +48,7 @@ def test_ledger_function_loads_few_modules(function, step):
     assert len(loaded) <= MAX_LEDGER_MODULES, sorted(loaded)
 
 
-LEDGER = {"aws", "context", "contracts", "dynamodb", "errors", "ledger", "steps"}
+LEDGER = {"aws", "context", "contracts", "dynamodb", "errors", "ledger", "records", "steps"}
 REPORTING = LEDGER | {"parallel", "report_page", "source"}
 READING = LEDGER | {"items", "parallel", "reading", "rows", "source"}
 
@@ -114,3 +114,21 @@ def test_nobody_waits_for_what_may_not_be_used(start, slow):
     found = modules(start)
     assert start in found
     assert found & (ANYWHERE | slow) == set()
+
+
+MAX_COMPILED_CLASSES = 25
+"""Dataclasses of ddbload, whose methods Python compiles when they are imported, unlike records'."""
+
+
+def test_import_command_compiles_few_classes():
+    program = (
+        "import ddbload.cli.import_command, ddbload.steps.import_chunk, dataclasses, gc\n"
+        "print(*(f'{each.__module__}.{each.__name__}' for each in gc.get_objects()"
+        " if isinstance(each, type) and '__dataclass_params__' in vars(each)"
+        " and each.__module__.startswith('ddbload.')))"
+    )
+    shown = subprocess.run(
+        [sys.executable, "-c", program], check=True, capture_output=True, text=True
+    )
+    # With slots, a dataclass is made twice.
+    assert len(set(shown.stdout.split())) <= MAX_COMPILED_CLASSES, shown.stdout

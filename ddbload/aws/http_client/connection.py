@@ -10,17 +10,16 @@ import ssl
 import threading
 from collections.abc import Callable
 from contextlib import suppress
-from dataclasses import dataclass
 from selectors import EVENT_READ, EVENT_WRITE
 from typing import Any, NamedTuple
 
 from ddbload.aws.http_client.http1 import BadResponse, Response, ResponseReader
+from ddbload.records import Record
 
 _DEFAULT_PORTS = {"http": 80, "https": 443}
 
 
-@dataclass(frozen=True, slots=True)
-class Endpoint:
+class Endpoint(Record):
     """Address of an AWS service and the region for which its requests are signed."""
 
     scheme: str
@@ -245,17 +244,13 @@ def _reason(error: Exception) -> str:
 FRESH_SECONDS = 30.0
 """Time for which addresses are used before the next look-up."""
 
-LookUp = Callable[..., list[Any]]
-
 
 class DnsCache:
     """Cached addresses of one host; a thread calls the system's look-up, which blocks."""
 
-    def __init__(
-        self, host: str, port: int, clock: Callable[[], float], look_up: LookUp | None = None
-    ) -> None:
+    def __init__(self, host: str, port: int, clock: Callable[[], float]) -> None:
         self._host, self._port, self._clock = host, port, clock
-        self._look_up = look_up or socket.getaddrinfo
+        self._look_up: Callable[..., list[Any]] = socket.getaddrinfo
         self._addresses: list[Address] = []
         self._looked_up_at = float("-inf")
         self._answer: list[Address] | None = None

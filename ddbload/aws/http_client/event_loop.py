@@ -16,19 +16,14 @@ from ddbload.aws.http_client.connection import (
     ConnectionBroken,
     DnsCache,
     Endpoint,
-    LookUp,
 )
 from ddbload.aws.http_client.http1 import LEAST_BYTES_PER_SECOND, Response
+from ddbload.records import Record
 
 NEVER = float("inf")
 
-Peek = Callable[[Response], Any]
-"""Function that searches the beginning of a response; called until it returns a value."""
-
 # An idle connection that was used less than this ago is not checked before its next request.
 _UNCHECKED_SECONDS = 0.001
-# Beginning of a response's body that is passed to `Peek`.
-_PEEK_BYTES = 4096
 # Headers with AWS's request id, which differs between responses.
 _REQUEST_ID = "x-amzn-requestid"
 _S3_REQUEST_ID = "x-amz-request-id"
@@ -38,8 +33,7 @@ FIRST_BYTE_SECONDS = 10.0
 """Seconds after which a response that has not begun counts as lost."""
 
 
-@dataclass(frozen=True, slots=True)
-class Timeouts:
+class Timeouts(Record):
     """Time limits of an exchange, in seconds.
 
     Their sum ends the exchange, also one whose request is sent again over a new connection.
@@ -58,8 +52,7 @@ class Timeouts:
     """Time that an unused connection is kept open."""
 
 
-@dataclass(frozen=True, slots=True)
-class RequestLost:
+class RequestLost(Record):
     """Outcome of a request without a whole response; it may have been carried out."""
 
     reason: str
@@ -75,7 +68,6 @@ class Exchange:
     token: Any
     request: bytes
     end_by: float
-    peek: Peek | None = None
     connection: Connection | None = None
     deadline: float = NEVER
     """Time limit of the present step."""
@@ -107,7 +99,6 @@ class HttpLoop:
         *,
         clock: Callable[[], float] = time.monotonic,
         timeouts: Timeouts | None = None,
-        look_up: LookUp | None = None,
     ) -> None:
         """Open no connection yet. `connections`: limit, each with one request in flight."""
         if (endpoint.scheme == "https") != (tls is not None):
@@ -120,7 +111,6 @@ class HttpLoop:
         self._idle: list[tuple[float, Connection]] = []
         self._unresolved: list[Exchange] = []
         self._done: list[tuple[Any, Response | RequestLost]] = []
-        self._peeked: list[tuple[Any, Any]] = []
         # The earliest deadline of any exchange, or an earlier time.
         self._next_deadline = NEVER
         self._is_closed = False
@@ -128,7 +118,7 @@ class HttpLoop:
         self._has_request_ids = False
         self._last_request_id: str | None = None
         self._selector = selectors.DefaultSelector()
-        self._dns = DnsCache(endpoint.host, endpoint.port, clock, look_up)
+        self._dns = DnsCache(endpoint.host, endpoint.port, clock)
         self._selector.register(self._dns.fd, selectors.EVENT_READ, None)
 
     def now(self) -> float:
@@ -139,11 +129,8 @@ class HttpLoop:
         """Count the requests that may be sent now."""
         return self._limit - len(self._under_way)
 
-    def send(self, token: Any, request: bytes, peek: Peek | None = None) -> None:
+    def send(self, token: Any, request: bytes) -> None:
         """Begin an exchange, whose outcome `wait` returns once, with `token`.
-
-        `peek` is called with the beginning of a response that arrives in pieces, until it returns
-        a value. Then `wait` ends, and `peeked` returns that value.
 
         Raises ValueError when no connection is free.
         """
@@ -151,7 +138,7 @@ class HttpLoop:
             raise ValueError("no connection is free")
         limits = self._timeouts
         limit = limits.connect + self._sending_seconds(request) + limits.whole
-        exchange = Exchange(token, request, self._clock() + limit, peek)
+        exchange = Exchange(token, request, self._clock() + limit)
         self._under_way.add(exchange)
         while self._idle:
             since, connection = self._idle.pop()
@@ -182,14 +169,9 @@ class HttpLoop:
             now = self._clock()
             if now >= self._next_deadline:
                 self._expire(now)
-            if self._done or self._peeked or now >= until:
+            if self._done or now >= until:
                 done, self._done = self._done, []
                 return done
-
-    def peeked(self) -> list[tuple[Any, Any]]:
-        """Return the tokens and values found by `Peek` functions since the last call."""
-        found, self._peeked = self._peeked, []
-        return found
 
     def close(self) -> None:
         """Close all sockets. Requests in flight get no outcome."""
@@ -321,8 +303,6 @@ class HttpLoop:
             return
         if response is None:
             self._await(exchange, connection)
-            if exchange.peek is not None:
-                self._peek_at(exchange, exchange.peek, connection)
             return
         if self._is_repeated(connection, response):
             self._on_broken(exchange, connection, "BadResponse")
@@ -337,13 +317,6 @@ class HttpLoop:
             self._idle.append((self._clock(), connection))
         else:
             self._drop(connection)
-
-    def _peek_at(self, exchange: Exchange, peek: Peek, connection: Connection) -> None:
-        partial = connection.reader.partial_response(_PEEK_BYTES)
-        found = None if partial is None else peek(partial)
-        if found is not None:
-            exchange.peek = None
-            self._peeked.append((exchange.token, found))
 
     def _is_repeated(self, connection: Connection, response: Response) -> bool:
         """Tell by its request id whether a response repeats the connection's last one."""

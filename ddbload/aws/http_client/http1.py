@@ -91,18 +91,15 @@ class ResponseReader:
         if self.begun:
             raise BadResponse("the connection was closed in the middle of the answer")
 
-    def partial_response(self, max_bytes: int | None = None) -> Response | None:
-        """Return the received part of a response; None before its body begins.
-
-        `max_bytes` limits the body.
-        """
+    def partial_response(self) -> Response | None:
+        """Return the received part of a response; None before its body begins."""
         head = self._head
         if head is None:
             return None
         body = self._buffer
         if head.length is None:
             body = self._chunks.received if self._chunks is not None else bytearray()
-        return Response(head.status, head.headers, bytes(body[:max_bytes]), keep_alive=False)
+        return Response(head.status, head.headers, bytes(body), keep_alive=False)
 
     def _read(self, searched: int) -> Response | None:
         buffer = self._buffer

@@ -102,22 +102,13 @@ def _captured_request(
 class SigningCredentials:
     """Current credentials and the offset of AWS's clock, for requests to one endpoint."""
 
-    def __init__(
-        self,
-        session: Callable[..., Session],
-        endpoint: Endpoint,
-        doing: str,
-        *,
-        clock: Callable[[], float] = time.time,
-        monotonic: Callable[[], float] = time.monotonic,
-    ) -> None:
+    def __init__(self, session: Callable[..., Session], endpoint: Endpoint, doing: str) -> None:
         """Load the credentials. Raises `AccessDenied`.
 
         `session` returns botocore's session; with `anew=True`, one with new credentials. `doing`
         begins error messages.
         """
-        self._session_of, self._clock, self._monotonic = session, clock, monotonic
-        self._doing = doing
+        self._session_of, self._doing = session, doing
         self.endpoint = endpoint
         self.generation = 0
         """Number that grows when the credentials or the clock's offset change."""
@@ -125,7 +116,7 @@ class SigningCredentials:
         self._renewals: deque[float] = deque()
         self._session = session()
         self._source = self._find_source()
-        self._read_at = monotonic()
+        self._read_at = time.monotonic()
         self._credentials = self._frozen(self._source)
 
     def connect(self, connections: int) -> HttpLoop:
@@ -164,7 +155,7 @@ class SigningCredentials:
 
     def _refresh(self) -> None:
         """Read the credentials again, unless that was done a moment ago."""
-        now = self._monotonic()
+        now = time.monotonic()
         if now - self._read_at < LOOK_SECONDS:
             return
         self._read_at = now
@@ -175,7 +166,7 @@ class SigningCredentials:
 
     def _now(self) -> float:
         """Read AWS's time in seconds since 1970."""
-        return self._clock() + self._skew
+        return time.time() + self._skew
 
     def may_pass(self, failure: AwsFailure, headers: Mapping[str, str], generation: int) -> bool:
         """Tell whether a refused request may pass with a new signature, and prepare for it.
@@ -186,7 +177,7 @@ class SigningCredentials:
             return False
         if generation != self.generation:
             return True
-        now = self._monotonic()
+        now = time.monotonic()
         while self._renewals and now - self._renewals[0] >= RENEWALS_SECONDS:
             self._renewals.popleft()
         if len(self._renewals) >= RENEWALS:
@@ -206,7 +197,7 @@ class SigningCredentials:
         except (AccessDenied, AwsConfiguration):
             return False
         self._source = source
-        self._read_at = self._monotonic()
+        self._read_at = time.monotonic()
         return self._replace(credentials)
 
     def _replace(self, credentials: Credentials) -> bool:
@@ -233,7 +224,7 @@ class SigningCredentials:
             server_time = parsedate_to_datetime(headers["date"]).timestamp()
         except (KeyError, ValueError, TypeError, OverflowError):
             return False
-        skew = server_time - self._clock()
+        skew = server_time - time.time()
         off = abs(skew - self._skew)
         is_late = failure.code != "InvalidSignatureException" or failure.text.startswith(_LATE)
         if off < 1.0 or not (is_late or off >= _OFF_SECONDS):
@@ -271,14 +262,7 @@ def has_proxy(url: str) -> bool:
 class DynamoDBSigner(SigningCredentials):
     """Signer of requests to DynamoDB, with current credentials and AWS's clock."""
 
-    def __init__(
-        self,
-        client: DynamoDBClient,
-        session: Callable[..., Session],
-        *,
-        clock: Callable[[], float] = time.time,
-        monotonic: Callable[[], float] = time.monotonic,
-    ) -> None:
+    def __init__(self, client: DynamoDBClient, session: Callable[..., Session]) -> None:
         """Take endpoint and region of botocore's client.
 
         Raises `AwsConfiguration` and `AccessDenied`.
@@ -299,8 +283,7 @@ class DynamoDBSigner(SigningCredentials):
                 " and --engine async does not know proxies: use --engine threads, which does, or"
                 " name the host in NO_PROXY"
             )
-        doing = "signing requests to DynamoDB"
-        super().__init__(session, endpoint, doing, clock=clock, monotonic=monotonic)
+        super().__init__(session, endpoint, "signing requests to DynamoDB")
         self._signers: dict[str, RequestSigner] = {}
 
     def request(self, operation: str, body: bytes) -> bytes:

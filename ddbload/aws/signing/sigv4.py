@@ -12,22 +12,20 @@ import hmac
 import re
 import time
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from urllib.parse import quote
 
 from ddbload.aws.failures import INVALID_HEADER
 from ddbload.errors import AwsConfiguration, RequestRefused
+from ddbload.records import Record
 
-# Block size of SHA-256, to which HMAC pads its key.
-_BLOCK_BYTES = 64
 _UNSIGNED = "user-agent"
 """Header that proxies may change: sent but not signed, as in botocore."""
 # CR and LF would begin another header; other control characters are not allowed in one.
 _CONTROL = re.compile(r"[\x00-\x08\x0a-\x1f\x7f]")
 
 
-@dataclass(frozen=True, slots=True)
-class Credentials:
+class Credentials(Record):
     """AWS credentials; `token` is the session token of temporary ones, empty or None otherwise."""
 
     access_key: str
@@ -38,7 +36,7 @@ class Credentials:
 class SigningKey:
     """Signing key for the requests of one second."""
 
-    __slots__ = ("_inner", "_outer", "credential", "stamp")
+    __slots__ = ("_mac", "credential", "stamp")
 
     def __init__(self, credentials: Credentials, second: int, region: str, service: str) -> None:
         """Derive the key. `second`: seconds since 1970."""
@@ -49,18 +47,13 @@ class SigningKey:
         key = f"AWS4{credentials.secret_key}".encode()
         for part in (date, region, service, "aws4_request"):
             key = hmac.digest(key, part.encode(), "sha256")
-        padded = key.ljust(_BLOCK_BYTES, b"\0")
-        self._inner = hashlib.sha256(bytes(byte ^ 0x36 for byte in padded))
-        self._inner.update(f"AWS4-HMAC-SHA256\n{stamp}\n{scope}\n".encode())
-        self._outer = hashlib.sha256(bytes(byte ^ 0x5C for byte in padded))
+        self._mac = hmac.new(key, f"AWS4-HMAC-SHA256\n{stamp}\n{scope}\n".encode(), "sha256")
 
     def signature(self, canonical: str) -> str:
         """Sign a canonical request, given its SHA-256 in hexadecimal."""
-        inner = self._inner.copy()
-        inner.update(canonical.encode())
-        outer = self._outer.copy()
-        outer.update(inner.digest())
-        return outer.hexdigest()
+        mac = self._mac.copy()
+        mac.update(canonical.encode())
+        return mac.hexdigest()
 
 
 class RequestSigner:

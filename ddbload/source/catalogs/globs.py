@@ -221,7 +221,11 @@ def _collect(base: str, glob: Glob | None) -> FolderFiles:
             )
         inner = above | {here}
         for name in names:
-            kind, size = _status(folder + name)
+            try:
+                found_there = os.stat(folder + name)  # noqa: PTH116
+            except OSError as error:
+                raise SourceUnreadable(f"{folder}{name}: {error.strerror}") from None
+            kind, size = found_there.st_mode, found_there.st_size
             is_folder = stat.S_ISDIR(kind)
             path = f"{folder}{name}/" if is_folder else folder + name
             is_wanted = glob is None or (
@@ -240,11 +244,3 @@ def _collect(base: str, glob: Glob | None) -> FolderFiles:
     found.files.sort(key=os.fsencode)
     found.empty.sort(key=os.fsencode)
     return found
-
-
-def _status(path: str) -> tuple[int, int]:
-    try:
-        status = os.stat(path)  # noqa: PTH116
-    except OSError as error:
-        raise SourceUnreadable(f"{path}: {error.strerror}") from None
-    return status.st_mode, status.st_size

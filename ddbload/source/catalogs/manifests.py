@@ -13,7 +13,6 @@ import codecs
 import json
 import posixpath
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass
 from typing import Any
 
 from ddbload.contracts.chunks import SeekPoint
@@ -27,20 +26,10 @@ from ddbload.contracts.source import (
     is_export_manifest,
 )
 from ddbload.errors import BadManifest, DamagedExport, UnsupportedFormat
+from ddbload.records import Record
 from ddbload.source.decoding.decoded_source import ByteSource, DecodedSource
 
 S3_SCHEME = "s3://"
-
-
-def resolve_name(location: str, name: str) -> str:
-    """Resolve a name in the file at `location`, relative to that file's folder unless absolute."""
-    if name.startswith("/"):
-        return name
-    folder = location[: location.rfind("/") + 1]
-    if not folder.startswith(S3_SCHEME):
-        return posixpath.normpath(folder + name)
-    # S3 does not normalise keys: `a//b` is another key than `a/b`.
-    return folder + name
 
 
 FORMS = (
@@ -55,8 +44,7 @@ MAX_ENTRIES = 1_000_000
 _VALUES_PER_ENTRY = 4
 
 
-@dataclass(frozen=True, slots=True)
-class ListedFile:
+class ListedFile(Record):
     """One file listed in a manifest."""
 
     location: str
@@ -163,7 +151,12 @@ def _resolve(entry: ListedFile, number: int, location: str) -> ListedFile:
         return entry
     if location.startswith(S3_SCHEME) and name.startswith(("/", "./", "../")):
         raise BadManifest(f"{where} is a file of some machine; in S3, a manifest names objects")
-    return ListedFile(resolve_name(location, name), entry.optional, entry.size)
+    folder = location[: location.rfind("/") + 1]
+    if not name.startswith("/"):
+        # S3 does not normalise keys: `a//b` is another key than `a/b`.
+        is_remote, name = folder.startswith(S3_SCHEME), folder + name
+        name = name if is_remote else posixpath.normpath(name)
+    return ListedFile(name, entry.optional, entry.size)
 
 
 # Exports of tables.

@@ -36,13 +36,10 @@ from ddbload.source.decoding.compression import (
 class ByteSource(Protocol):
     """One version of a file or object. A read returns bytes of that version or fails."""
 
-    @property
-    def name(self) -> str:
-        """Path or s3:// URI of the source."""
-
-    @property
-    def size(self) -> int:
-        """Size in bytes."""
+    name: str
+    """Path or s3:// URI of the source."""
+    size: int
+    """Size in bytes."""
 
     @property
     def pinned(self) -> Mapping[str, Any]:
@@ -368,6 +365,10 @@ def slice_pieces(
     for piece in pieces:
         begin = max(0, start - position)
         stop = len(piece) if end is None else min(len(piece), end - position)
+        if 0 < len(piece) == stop - begin <= piece_bytes:
+            # Whole pieces may be `RowBytes`.
+            yield piece
+            begin = stop
         for offset in range(begin, stop, piece_bytes):
             yield piece[offset : min(stop, offset + piece_bytes)]
         position += len(piece)

@@ -104,9 +104,8 @@ class BlockInflater(Inflater):
     def inflate(self, data: bytes, offset: int, *, to_block: bool) -> tuple[bytes, int]:
         """Decompress data; see `Inflater.inflate`."""
         stream = self._stream
-        if data is not self._data:
-            # Keep a reference, because zlib reads from this memory.
-            self._data = data
+        # Keep a reference, because zlib reads from this memory.
+        self._data = data
         self._data_address = ctypes.cast(ctypes.c_char_p(data), ctypes.c_void_p).value or 0
         stream.next_in = self._data_address + offset
         stream.avail_in = left = len(data) - offset

@@ -48,7 +48,7 @@ MIN_RANGE_BYTES = 4 * 1024 * 1024
 
 # Limits of one record batch. Its bytes are estimated from the row group's metadata, which does not
 # include how often a dictionary's values are repeated.
-_BATCH_CELLS = 32 * 1024
+_BATCH_CELLS = 64 * 1024
 _BATCH_BYTES = 4 * 1024 * 1024
 _BATCH_ROWS = 4096
 # Columns that may decode to more per batch are read dictionary-encoded.
@@ -154,7 +154,7 @@ class ParquetLines(DecodedSource):
 
         `end` None reads to the end. Lines before `start` are made and dropped.
         """
-        yield from slice_pieces(self._lines(), 0, start, end, piece_bytes, self.name)
+        yield from slice_pieces(self._lines(piece_bytes), 0, start, end, piece_bytes, self.name)
 
     def close(self) -> None:
         """Close the file."""
@@ -243,10 +243,11 @@ class ParquetLines(DecodedSource):
                 _FOOTERS[version] = known
         return known
 
-    def _lines(self) -> Iterator[bytes]:
+    def _lines(self, piece_bytes: int) -> Iterator[bytes]:
         for group in range(self._first, self._after):
             for batch in self._batches(group):
-                yield self._call(lambda: lines(batch, self._footer[1]), group)  # noqa: B023 - used at once
+                found = lines(batch, self._footer[1], piece_bytes)
+                yield from self._call(lambda: list(found), group)  # noqa: B023 - used at once
 
     def _batches(self, group: int) -> Iterator[Any]:
         """Read a row group as record batches of bounded size."""

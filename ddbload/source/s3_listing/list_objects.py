@@ -1,4 +1,4 @@
-"""List S3 objects and folders under a prefix.
+"""List S3 objects under a prefix.
 
 A large prefix is divided into key ranges, which are requested in parallel and returned in order. A
 range starts after one key and ends with another, so any choice of cuts covers all keys.
@@ -18,12 +18,10 @@ from ddbload.aws.retry import DEFAULT_POLICY, RetryPolicy, call_with_retries
 from ddbload.errors import SourceNotFound, SourceUnreadable
 from ddbload.source.s3_listing.list_page import (
     BadPage,
-    ListedFolder,
     ListedObject,
     ListPage,
     is_sorted,
     read_page,
-    token_of,
 )
 from ddbload.source.s3_requests import S3Request, S3RequestLoop, failure_of_content
 
@@ -47,16 +45,11 @@ _HEX = frozenset(string.digits + _HEX_LETTERS)
 class PageRequest(S3Request):
     """Request for one page of a key range."""
 
-    __slots__ = ("key_range", "location", "number", "query")
-
-    # Finds the next page's continuation token.
-    peek = staticmethod(token_of)
+    __slots__ = ("key_range", "location", "query")
 
     def __init__(self, key_range: _KeyRange, query: Mapping[str, str], location: str) -> None:
         super().__init__()
         self.key_range, self.query, self.location = key_range, query, location
-        key_range.requested += 1
-        self.number = key_range.requested
 
     def request(self, signer: S3Signer) -> tuple[bytes, int]:
         """Return the signed request, and the generation of the credentials."""
@@ -122,12 +115,11 @@ class _KeyRange:
 
     def __init__(self, after: str | None, until: str | None) -> None:
         self.after, self.until = after, until
-        # Continuation token of the next page to request, if known.
+        # Continuation token of the next page; None for the first one.
         self.token: str | None = None
-        # Number of pages requested, and number of pages returned.
-        self.requested = self.taken = 0
-        # Pages that arrived before an earlier page of the range, by number.
-        self.early: dict[int, ListPage] = {}
+        self.is_requested = False
+        # Number of pages that have arrived.
+        self.taken = 0
         # Pages that can be returned.
         self.pages: list[ListPage] = []
         self.first = self.last = ""
@@ -144,19 +136,16 @@ class ParallelListing:
         prefix: str,
         *,
         after: str | None = None,
-        delimiter: str = "",
         divides: bool = True,
         pages_ahead: int = PAGES_AHEAD,
     ) -> None:
-        """Prepare a listing. `divides`: allow dividing it; ignored with a delimiter."""
+        """Prepare a listing. `divides`: allow dividing it."""
         self._loop, self._prefix = loop, prefix
         self._location = f"s3://{bucket}/{prefix}"
         self._query = {"encoding-type": "url", "list-type": "2"}
         if prefix:
             self._query["prefix"] = prefix
-        if delimiter:
-            self._query["delimiter"] = delimiter
-        self._may_divide = divides and not delimiter
+        self._may_divide = divides
         self._pages_ahead = pages_ahead
         self._ranges = [_KeyRange(after, None)]
         self._is_divided = self._has_restarted = False
@@ -182,36 +171,23 @@ class ParallelListing:
 
     def _send_requests(self) -> None:
         """Request the next pages, in the order in which they will be returned."""
-        free = self._loop.free()
-        held = sum(len(each.pages) + each.requested - each.taken for each in self._ranges)
+        held = sum(len(each.pages) + each.is_requested for each in self._ranges)
         for number, key_range in enumerate(self._ranges):
             # The page that is returned next is always requested, whatever the limits.
-            is_awaited = not number and key_range.requested == key_range.taken
-            if free <= 0 or (held >= self._pages_ahead and not is_awaited):
+            if self._loop.free() <= 0 or (held >= self._pages_ahead and number):
                 return
-            if not key_range.is_done and (not key_range.requested or key_range.token is not None):
-                self._send_request(key_range)
-                free -= 1
+            if not (key_range.is_done or key_range.is_requested):
+                query = dict(self._query)
+                if key_range.token is not None:
+                    query["continuation-token"] = key_range.token
+                elif key_range.after is not None:
+                    query["start-after"] = key_range.after
+                key_range.is_requested = True
+                self._loop.send(PageRequest(key_range, query, self._location))
                 held += 1
 
-    def _send_request(self, key_range: _KeyRange) -> None:
-        query = dict(self._query)
-        if key_range.token is not None:
-            query["continuation-token"] = key_range.token
-        elif key_range.after is not None:
-            query["start-after"] = key_range.after
-        key_range.token = None
-        self._loop.send(PageRequest(key_range, query, self._location))
-
     def _take_responses(self) -> None:
-        tokens, responses = self._loop.wait()
-        for request, token in tokens:
-            assert isinstance(request, PageRequest)  # noqa: S101 - for type checkers
-            key_range = request.key_range
-            # A range with an end may not need its next page.
-            if key_range.until is None and request.number == key_range.requested:
-                key_range.token = token
-        for request, response in responses:
+        for request, response in self._loop.wait():
             assert isinstance(request, PageRequest)  # noqa: S101 - for type checkers
             key_range = request.key_range
             try:
@@ -219,11 +195,9 @@ class ParallelListing:
             except BadPage as error:
                 self._loop.retry(request, failure_of_content(error))
                 continue
-            if request.number == key_range.requested:
-                key_range.token = page.token
-            key_range.early[request.number] = page
-            while not key_range.is_done and key_range.taken + 1 in key_range.early:
-                self._add_page(key_range, key_range.early.pop(key_range.taken + 1))
+            key_range.token, key_range.is_requested = page.token, False
+            if not key_range.is_done:
+                self._add_page(key_range, page)
 
     def _add_page(self, key_range: _KeyRange, page: ListPage) -> None:
         """Add a range's next page, dropping keys outside the range."""
@@ -239,26 +213,18 @@ class ParallelListing:
                 objects = objects[: bisect_right(objects, key_range.until, key=itemgetter(0))]
                 is_last = True
         key_range.taken += 1
-        if objects or page.folders:
+        if objects:
             key_range.pages.append(page._replace(objects=objects))
         if is_last:
             key_range.is_done = True
-            key_range.token = None
-            key_range.early.clear()
-        elif objects and self._may_divide:
-            # A page that was late is not the last received: pages beyond the cuts may be here.
-            is_latest = key_range.requested <= key_range.taken + 1
-            if is_latest and key_range.taken >= _PAGES_BEFORE_CUT:
-                self._divide(key_range, [each.key for each in objects])
-
-    def _divide(self, key_range: _KeyRange, page: list[str]) -> None:
-        """Divide the listing's only range, once."""
-        self._may_divide = False
-        cuts = cut_keys(self._prefix, key_range.first, page)
-        if cuts:
-            self._is_divided = True
-            key_range.until = cuts[0]
-            self._ranges += map(_KeyRange, cuts, [*cuts[1:], None])
+        elif objects and self._may_divide and key_range.taken >= _PAGES_BEFORE_CUT:
+            # The listing's only range is divided once.
+            self._may_divide = False
+            cuts = cut_keys(self._prefix, key_range.first, [each.key for each in objects])
+            if cuts:
+                self._is_divided = True
+                key_range.until = cuts[0]
+                self._ranges += map(_KeyRange, cuts, [*cuts[1:], None])
 
     def _is_next(self, key_range: _KeyRange, objects: list[ListedObject]) -> bool:
         """Check that a page continues its range; otherwise restart the listing and return false.
@@ -314,51 +280,13 @@ def list_objects(
     another order), `AccessDenied`, `AwsConfiguration` (a bucket in another region),
     `RequestRefused`, and `ServiceUnavailable` after several attempts.
     """
-    pages = _pages(
-        client, signer, bucket, prefix, after=after, requests=requests, retry_policy=retry_policy
-    )
-    with closing(pages):
-        for page in pages:
-            yield from page.objects
-
-
-def list_level(
-    client: S3Client,
-    bucket: str,
-    prefix: str = "",
-    *,
-    signer: S3Signer | None = None,
-) -> Generator[ListedObject | ListedFolder]:
-    """List the objects and folders directly under a prefix, by name; see `list_objects`."""
-    pages = _pages(client, signer, bucket, prefix, delimiter="/", requests=1)
-    with closing(pages):
-        for page in pages:
-            entries: list[ListedObject | ListedFolder] = [*page.objects, *page.folders]
-            yield from sorted(entries, key=itemgetter(0))
-
-
-def _pages(
-    client: S3Client,
-    signer: S3Signer | None,
-    bucket: str,
-    prefix: str,
-    *,
-    delimiter: str = "",
-    after: str | None = None,
-    requests: int,
-    retry_policy: RetryPolicy = DEFAULT_POLICY,
-) -> Generator[ListPage]:
-    """Yield all pages; see `list_objects`. With a `delimiter`, they contain folders."""
     if signer is not None:
-        # At least two: the next page is requested while the present one is being received.
-        with closing(S3RequestLoop(signer, max(2, requests), retry_policy)) as loop:
-            yield from ParallelListing(
-                loop, bucket, prefix, after=after, delimiter=delimiter, divides=requests > 2
-            ).pages()
+        with closing(S3RequestLoop(signer, requests, retry_policy)) as loop:
+            listing = ParallelListing(loop, bucket, prefix, after=after, divides=requests > 2)
+            for page in listing.pages():
+                yield from page.objects
         return
     parameters: dict[str, Any] = {"Bucket": bucket, "Prefix": prefix}
-    if delimiter:
-        parameters["Delimiter"] = delimiter
     if after is not None:
         parameters["StartAfter"] = after
     location = f"s3://{bucket}/{prefix}"
@@ -369,16 +297,12 @@ def _pages(
             policy=retry_policy,
             expected=lambda failure: missing_bucket(failure, location),
         )
-        objects = [_listed_object(each) for each in answer.get("Contents", ())]
-        folders = [ListedFolder(each["Prefix"]) for each in answer.get("CommonPrefixes", ())]
-        if after is not None:
-            # Some S3-compatible stores ignore start-after.
-            objects = [each for each in objects if each.key > after]
-        token = answer.get("NextContinuationToken") if answer.get("IsTruncated") else None
-        yield ListPage(objects, folders, token)
-        if token is None:
+        objects = map(_listed_object, answer.get("Contents", ()))
+        # Some S3-compatible stores ignore start-after.
+        yield from (each for each in objects if after is None or each.key > after)
+        if not answer.get("IsTruncated") or answer.get("NextContinuationToken") is None:
             return
-        parameters["ContinuationToken"] = token
+        parameters["ContinuationToken"] = answer["NextContinuationToken"]
 
 
 def _listed_object(each: Any) -> ListedObject:

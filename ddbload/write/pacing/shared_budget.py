@@ -13,9 +13,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import astuple
 
-from ddbload.contracts.control import IDLE, WorkerProgress
+from ddbload.contracts.control import SeenWorker
+from ddbload.records import Record
 
 PACE_FACTOR = 4
 """Headroom of a worker, as a multiple of its recent consumption between two claims."""
@@ -28,45 +29,13 @@ REACHED_SHARE = 0.995
 """Share of the budget at which a run ends; the last units could only be split one by one."""
 
 
-@dataclass(frozen=True, slots=True)
-class Limits:
+class Limits(Record):
     """Limits of a run, claim of a worker, or a worker's allowance. None means no limit."""
 
     wcu: float | None = None
     """Write units per second."""
     units: float | None = None
     """Total write units of the run."""
-
-
-@dataclass(frozen=True, slots=True)
-class OtherWorker:
-    """Another worker of the run, as found in a listing."""
-
-    progress: WorkerProgress
-    alive: bool
-
-    @property
-    def working(self) -> bool:
-        """True if the worker may send requests."""
-        return self.alive and self.progress.state != IDLE
-
-    @property
-    def wcu(self) -> float:
-        """Write units per second that the worker may send."""
-        # Without a claim it does not know the limit yet. Once it does, it lists this worker's
-        # claim.
-        return (self.progress.wcu or 0.0) if self.working else 0.0
-
-    @property
-    def units(self) -> float:
-        """Write units that the worker has consumed or may still consume."""
-        limit = self.progress.unit_limit
-        return self.progress.totals.work.consumed_wcu if limit is None else limit
-
-    @property
-    def units_spent(self) -> float:
-        """Write units that the worker has consumed or cannot give back."""
-        return self.progress.totals.work.consumed_wcu if self.working else self.units
 
 
 class SharedBudget:
@@ -80,7 +49,7 @@ class SharedBudget:
         self.allowed = Limits()
         """Part of the budget that may be used now."""
         self._workers = max(1, workers)
-        self._others: Sequence[OtherWorker] | None = None
+        self._others: Sequence[SeenWorker] | None = None
         # Units used at the time of the claim, and recently between two claims.
         self._used = 0.0
         self._pace = 0.0
@@ -102,7 +71,7 @@ class SharedBudget:
     def rejoin(self) -> None:
         """Use nothing until the next listing, after the worker was idle or silent for too long."""
         self._others = None
-        self.allowed = Limits(*(None if each is None else 0.0 for each in _both(self.budget)))
+        self.allowed = Limits(*(None if each is None else 0.0 for each in astuple(self.budget)))
 
     def claim(self, used: float) -> Limits:
         """Return the next claim to publish. `used`: units that the worker has used in the run."""
@@ -124,7 +93,7 @@ class SharedBudget:
         )
         return self.claimed
 
-    def listed(self, others: Sequence[OtherWorker]) -> Limits:
+    def listed(self, others: Sequence[SeenWorker]) -> Limits:
         """Update the allowance, after the claim was published and the others were listed."""
         self._others = others
         self.allowed = Limits(
@@ -184,10 +153,6 @@ class SharedBudget:
         headroom = min(share / MOST_PARTS, pace)
         # The last units are distributed one by one, because fractions of a row cannot be sent.
         return used + min(free, max(1.0, math.floor(headroom)))
-
-
-def _both(limits: Limits) -> tuple[float | None, float | None]:
-    return limits.wcu, limits.units
 
 
 def _until_listed(before: float | None, after: float | None, allowed: float | None) -> float | None:

@@ -15,6 +15,7 @@ from ddbload.aws.backoff import MAX_LEVEL
 from ddbload.contracts.results import REFUSED_BY_DYNAMODB
 from ddbload.contracts.row_counts import RowCounts
 from ddbload.errors import DdbloadError
+from ddbload.records import Record
 from ddbload.write.pacing.pacing import Pacing, SentUnits
 from ddbload.write.scheduler.single_rows import QueuedRow
 from ddbload.write.scheduler.unsettled_rows import UniqueKeyBatch, UnsettledRows
@@ -53,20 +54,17 @@ class Batch:
     sent: SentUnits = field(default_factory=SentUnits, compare=False)
 
 
-@dataclass(frozen=True, slots=True)
-class Wait:
+class Wait(Record):
     """Nothing to send before the time `until`; None: before an answer arrives."""
 
     until: float | None
 
 
-@dataclass(frozen=True, slots=True)
-class Finished:
+class Finished(Record):
     """Nothing is left to send, and no answer is awaited."""
 
 
-@dataclass(frozen=True, slots=True)
-class Accepted:
+class Accepted(Record):
     """DynamoDB carried out the request, except for the rows listed here by index."""
 
     unprocessed: Sequence[int] = ()
@@ -90,8 +88,7 @@ class Accepted:
         return not (self.unprocessed or self.alone)
 
 
-@dataclass(frozen=True, slots=True)
-class Throttled:
+class Throttled(Record):
     """The whole request was throttled."""
 
     code: str
@@ -99,8 +96,7 @@ class Throttled:
     """True if every `ThrottlingReasons` entry names a partition, and none the table."""
 
 
-@dataclass(frozen=True, slots=True)
-class Unsure:
+class Unsure(Record):
     """No credible answer: the rows may or may not have been written."""
 
     reason: str
@@ -110,8 +106,7 @@ class Unsure:
     """Error that ends the run if only such answers arrive for `FOREIGN_SECONDS`."""
 
 
-@dataclass(frozen=True, slots=True)
-class Refused:
+class Refused(Record):
     """DynamoDB refuses the request's content, or the item that a row would replace."""
 
     message: str
@@ -119,8 +114,7 @@ class Refused:
     """Cause of the resulting reject."""
 
 
-@dataclass(frozen=True, slots=True)
-class Fatal:
+class Fatal(Record):
     """No request can succeed: the run must stop."""
 
     error: DdbloadError

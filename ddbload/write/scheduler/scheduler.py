@@ -179,7 +179,8 @@ class Scheduler:
             units: Write units of each row; None for one each.
             row_bytes: Average bytes of JSON per row. No row may exceed 1/25 of a request.
         """
-        self._rows.add_all(handles, keys, units, row_bytes, self._spread_rows())
+        rows = UniqueKeyBatch(handles, keys, units or (1,) * len(keys), row_bytes, 0)
+        self._rows.add_all(rows, self._spread_rows())
 
     def reject(self, handle: int) -> None:
         """Settle a row that is not sent."""
@@ -236,9 +237,7 @@ class Scheduler:
             self._stopped = not self._may_ask_once_more()
         if self._stopped:
             return self._settle_sent(now)
-        if len(self._in_flight) >= self._concurrency:
-            return Wait(None)
-        if self._in_flight and not self._is_proven():
+        if len(self._in_flight) >= (self._concurrency if self._is_proven() else 1):
             return Wait(None)
         ready_at = self._pacing.ready_at(now)
         if ready_at > now:
@@ -276,7 +275,10 @@ class Scheduler:
             self._settles_until = min(now + self.SETTLE_SECONDS, self.deadline)
         until = self._settles_until
         if now >= until:
-            self._abandon_requests()
+            # The requests in flight count as lost: their answers are not awaited.
+            for each in self._in_flight.values():
+                self._answers.maybe_written.update(each.handles)
+            self._in_flight.clear()
             return Finished()
         if self._in_flight and (not self._settles_rest or self.fatal is not None):
             return Wait(until)
@@ -299,12 +301,6 @@ class Scheduler:
         if self._in_flight:
             return Wait(min(later, until))
         return Finished() if later >= until else Wait(later)
-
-    def _abandon_requests(self) -> None:
-        """Treat the requests in flight as lost: their answers are not awaited."""
-        for batch in self._in_flight.values():
-            self._answers.maybe_written.update(batch.handles)
-        self._in_flight.clear()
 
     def _make_batch(self, now: float) -> Batch | None:
         max_units = self._pacing.request_units(self._concurrency)

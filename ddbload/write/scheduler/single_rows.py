@@ -376,9 +376,8 @@ class HotKeys:
         units_before, returned_before, since, _ = self._suspects.get(key, (0, 0, now, now))
         units, returned_units = units_before + units, returned_before + returned_units
         self._suspects[key] = (units, returned_units, since, now)
-        lasting = now - since >= SUSPECT_SECONDS
         if (
-            lasting
+            now - since >= SUSPECT_SECONDS
             and returned_units >= max(SUSPECT_UNITS, SUSPECT_SHARE * units)
             and len(self.by_key) < MAX_HOT_KEYS
         ):

@@ -8,7 +8,6 @@ which row of a key is sent, and `RetryQueues` when.
 
 from __future__ import annotations
 
-import itertools
 import math
 import random
 from array import array
@@ -34,54 +33,10 @@ MAX_EXCESS = 1.25
 """Factor by which a request may exceed its units, so that no request of a row or two is left."""
 
 
-class BatchGroup:
-    """Batches that were added together, and the set of all their keys.
-
-    The keys are kept until the last batch is closed: freeing one set takes a fifth of the time of
-    removing a thousand keys.
-    """
-
-    __slots__ = ("_index", "batches", "keys", "open")
-
-    def __init__(self, keys: AbstractSet[Hashable]) -> None:
-        self.keys = keys
-        self.batches: list[UniqueKeyBatch] = []
-        self.open = 0
-        """Number of batches that are neither written nor dissolved."""
-        self._index: dict[Hashable, UniqueKeyBatch] | None = None
-
-    def add(self, batch: UniqueKeyBatch) -> None:
-        """Add a batch with some of the keys."""
-        self.batches.append(batch)
-        self.open += 1
-        self._index = None
-
-    def close(self, batch: UniqueKeyBatch) -> bool:
-        """Close a batch that is written or dissolved; return whether it was the last open one."""
-        batch.is_open = False
-        self.open -= 1
-        return not self.open
-
-    def find(self, key: Hashable) -> UniqueKeyBatch | None:
-        """Find the open batch that has a row of this key."""
-        if key not in self.keys:
-            return None
-        if self._index is None:
-            self._index = {each: batch for batch in self.batches for each in batch.keys}
-        batch = self._index[key]
-        return batch if batch.is_open else None
-
-
 @dataclass(slots=True, eq=False)
 class UniqueKeyBatch:
     """Rows of one request, all with different keys."""
 
-    group: int
-    """Number of the batch's group.
-
-    A reference would form a cycle, which a scheduler that stops early would leave to the garbage
-    collector.
-    """
     handles: Sequence[int]
     keys: Sequence[Hashable]
     row_units: Sequence[int]
@@ -109,7 +64,7 @@ class UniqueKeyBatch:
         """Return a batch of some of the rows."""
         units = self.row_units[rows]
         return UniqueKeyBatch(
-            self.group, self.handles[rows], self.keys[rows], units, self.row_bytes, sum(units)
+            self.handles[rows], self.keys[rows], units, self.row_bytes, sum(units)
         )
 
 
@@ -119,52 +74,34 @@ class UniqueKeyQueue:
     def __init__(self) -> None:
         self.waiting = 0
         """Number of rows in batches that are not in flight."""
-        self._groups: dict[int, BatchGroup] = {}
-        self._group_numbers = itertools.count()
+        self._batch_of: dict[Hashable, UniqueKeyBatch] = {}
+        """Open batch of each key."""
         self._ready: deque[UniqueKeyBatch] = deque()
 
     @property
     def is_empty(self) -> bool:
         """True if no batch is open."""
-        return not self._groups
+        return not self._batch_of
 
     def shared_keys(self, keys: AbstractSet[Hashable]) -> set[Hashable]:
-        """Return the keys that an open group has, too."""
-        return {key for group in self._groups.values() for key in group.keys & keys}
+        """Return the keys that an open batch has, too."""
+        return self._batch_of.keys() & keys
 
     def find(self, key: Hashable) -> UniqueKeyBatch | None:
         """Find the open batch that has a row of this key."""
-        found = (group.find(key) for group in self._groups.values())
-        return next((batch for batch in found if batch is not None), None)
+        return self._batch_of.get(key)
 
-    def add(
-        self,
-        handles: Sequence[int],
-        keys: Sequence[Hashable],
-        units: Sequence[int] | None,
-        row_bytes: int,
-        spread: int,
-        most: int,
-        key_set: AbstractSet[Hashable],
-    ) -> None:
-        """Add rows with unique keys.
+    def add(self, rows: UniqueKeyBatch, spread: int, most: int) -> None:
+        """Divide rows into batches.
 
         Args:
-            handles: Handles of the rows.
-            keys: Keys of the rows.
-            units: Write units of each row; None for one each.
-            row_bytes: Average bytes of JSON per row.
+            rows: Rows with unique keys.
             spread: Number of rows that are dealt out to their batches in turn. Neighbors in a
                 sorted source have equal or similar partition keys: without dealing, all requests of
                 a moment would load one partition.
             most: Maximum rows of a request.
-            key_set: The keys as a set.
         """
-        if not handles:
-            return
-        group, count = next(self._group_numbers), len(handles)
-        self._groups[group] = made = BatchGroup(key_set)
-        rows = UniqueKeyBatch(group, handles, keys, units or (1,) * count, row_bytes, 0)
+        count = len(rows.handles)
         for start in range(0, count, spread):
             stop = min(start + spread, count)
             batches = -(-(stop - start) // limits.MAX_BATCH_ROWS)
@@ -177,7 +114,7 @@ class UniqueKeyQueue:
                     if size <= most
                     else [batch.pick(slice(at, at + most)) for at in range(0, size, most)]
                 ):
-                    made.add(request)
+                    self._open(request)
                     self._ready.append(request)
         self.waiting += count
 
@@ -202,8 +139,9 @@ class UniqueKeyQueue:
 
     def remove(self, batch: UniqueKeyBatch) -> None:
         """Remove a batch that is written or dissolved."""
-        if self._groups[batch.group].close(batch):
-            del self._groups[batch.group]
+        batch.is_open = False
+        for key in batch.keys:
+            del self._batch_of[key]
 
     def dissolve(self, batch: UniqueKeyBatch) -> list[QueuedRow]:
         """Remove a batch and return its rows as single rows."""
@@ -230,11 +168,12 @@ class UniqueKeyQueue:
     def _cut_at(self, batch: UniqueKeyBatch, count: int) -> UniqueKeyBatch:
         head, rest = batch.pick(slice(count)), batch.pick(slice(count, None))
         self._ready.appendleft(rest)
-        group = self._groups[batch.group]
-        for share in (head, rest):
-            group.add(share)
-        group.close(batch)
+        self._open(head)
+        self._open(rest)
         return head
+
+    def _open(self, batch: UniqueKeyBatch) -> None:
+        self._batch_of.update(dict.fromkeys(batch.keys, batch))
 
 
 class UnsettledRows:
@@ -286,17 +225,11 @@ class UnsettledRows:
         self.bytes += row.bytes
         self._add(row)
 
-    def add_all(
-        self,
-        handles: Sequence[int],
-        keys: Sequence[Hashable],
-        units: Sequence[int] | None,
-        row_bytes: int,
-        spread: int,
-    ) -> None:
-        """Add several rows; see `Scheduler.offer_all` and `UniqueKeyQueue.add`."""
-        self.bytes += row_bytes * len(handles)
+    def add_all(self, rows: UniqueKeyBatch, spread: int) -> None:
+        """Add several rows, whose keys need not be unique; see `UniqueKeyQueue.add`."""
+        self.bytes += rows.bytes
         unique, current = self._unique, self._ordering.current
+        handles, keys, units = rows.handles, rows.keys, rows.row_units
         key_set = set(keys)
         hot, unanswered = self.hot_keys.by_key, self._unanswered
         shared = unique.shared_keys(key_set) | (current.keys() & key_set) | (unanswered & key_set)
@@ -309,13 +242,13 @@ class UnsettledRows:
         if shared:
             single = [index for index, key in enumerate(keys) if key in shared]
             for index in single:
-                each = 1 if units is None else units[index]
-                self._add(QueuedRow(handles[index], keys[index], each, row_bytes))
+                row = QueuedRow(handles[index], keys[index], units[index], rows.row_bytes)
+                self._add(row)
             rest = [index for index, key in enumerate(keys) if key not in shared]
-            key_set -= shared
             handles, keys = [handles[index] for index in rest], [keys[index] for index in rest]
-            units = None if units is None else [units[index] for index in rest]
-        unique.add(handles, keys, units, row_bytes, spread, self.batch_rows, key_set)
+            units = [units[index] for index in rest]
+            rows = UniqueKeyBatch(handles, keys, units, rows.row_bytes, 0)
+        unique.add(rows, spread, self.batch_rows)
 
     def take(self, now: float, max_units: float) -> UniqueKeyBatch | list[QueuedRow]:
         """Take the rows of one request to send now; an empty list if none may be sent."""

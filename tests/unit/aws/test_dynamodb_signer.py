@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import ssl
 from email.utils import formatdate
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -58,9 +59,9 @@ class World:
         # The client has a session of its own.
         self.clients = clients = Clients(settings)
         clients.dynamodb = dynamodb_of(settings)
-        self.signer = DynamoDBSigner(
-            clients.dynamodb, clients.session, clock=self.clock, monotonic=self.monotonic
-        )
+        clocks = SimpleNamespace(time=self.clock, monotonic=self.monotonic)
+        monkeypatch.setattr(module, "time", clocks)
+        self.signer = DynamoDBSigner(clients.dynamodb, clients.session)
 
     @staticmethod
     def credentials(name: str, token: str | None = None) -> ReadOnlyCredentials:

@@ -8,7 +8,6 @@ from typing import Any, Self
 
 from ddbload.context import AccessPolicy
 from ddbload.contracts.payload import Payload
-from ddbload.contracts.row_counts import RowCounts
 from ddbload.convert.convert import convert, prepare_conversion
 from ddbload.convert.sinks import StreamSink
 from ddbload.ledger.ledger import temporary_ledger
@@ -25,7 +24,7 @@ class Conversion:
         self.table = table
         self.rejects: list[dict[str, Any]] = []
         self.converted, self.out = ReadCounts(), io.BytesIO()
-        self.watched: list[RowCounts] = []
+        self.watched: list[int] = []
 
     def run(self, first: int | None = None) -> Self:
         """Convert all rows, or the first ones."""
@@ -39,7 +38,7 @@ class Conversion:
                 StreamSink(self.out, "out"),
                 self.converted,
                 reject=lambda line: self.rejects.append(json.loads(line)),
-                watch=lambda totals, _: self.watched.append(totals.rows),
+                watch=lambda _read, _size, rows: self.watched.append(rows),
                 first=first,
             )
         return self

@@ -111,8 +111,8 @@ def bucket(client: Uploads, prefix: str = "out/") -> BucketShards:
     return BucketShards(fake, "bucket", prefix, retry_policy=RetryPolicy(sleep=lambda _: None))
 
 
-def sink(target: BucketShards | FolderShards, part_bytes: int = 5000, seed: int = 0) -> ShardedSink:
-    made = ShardedSink(target, compression="gzip", seed=seed, part_bytes=part_bytes)
+def sink(target: BucketShards | FolderShards, part_bytes: int = 5000) -> ShardedSink:
+    made = ShardedSink(target, compression="gzip", part_bytes=part_bytes)
     for start in range(0, len(LINES), 100):
         text = "\n".join([*LINES[start : start + 100], ""]).encode()
         # A line may come in pieces.

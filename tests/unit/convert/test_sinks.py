@@ -91,7 +91,7 @@ def test_file_sink_makes_new_file_for_its_owner_alone(tmp_path: Path) -> None:
 
 def test_open_sink_chooses_sink_by_output(tmp_path: Path) -> None:
     def opened(out: str) -> Sink:
-        sink = open_sink(OutputOptions(out, None, 1000, 0), World(b"").context())
+        sink = open_sink(OutputOptions(out, None, 1000), World(b"").context())
         sink.abandon()
         return sink
 

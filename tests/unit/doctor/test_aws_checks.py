@@ -95,7 +95,7 @@ def stack(clients, version=__version__):
 
 def run(clients, table=None, source=None):
     found = list(check_aws(clients, table=table, source=source, stack="ddbload"))
-    return {each.name: each for each in found}
+    return {each.check: each for each in found}
 
 
 def statuses(found):

@@ -9,7 +9,7 @@ from ddbload.doctor.checks import check_machine
 
 
 def run():
-    return {each.name: each for each in check_machine()}
+    return {each.check: each for each in check_machine()}
 
 
 def test_all_is_well(monkeypatch):

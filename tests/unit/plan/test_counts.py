@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ddbload.planning.key_counts import HeavyHitters, KeyCounter
-from ddbload.reading.measure import ItemSizes
+from ddbload.planning.survey import ItemSizes
 
 KEYS = st.lists(st.binary(max_size=2), max_size=200)
 

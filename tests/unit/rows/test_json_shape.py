@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from ddbload.errors import UnsupportedFormat
 from ddbload.rows.json_shape import (
     CONTAINER,
     JOINED,
@@ -18,6 +19,7 @@ from ddbload.rows.json_shape import (
     begins_as_lines,
     is_undecided,
     json_layout,
+    refuse_text_below_json,
     shape_of_json,
 )
 
@@ -105,6 +107,35 @@ def test_shape_is_named_when_the_sample_ends_inside_a_value(cut: str) -> None:
     assert shape('{"a": ' + cut, whole=False) is None
     assert shape('{"a": ' + cut) is None
     assert shape("[\n{},\n" + cut) == OBJECTS
+
+
+def test_object_with_rows_that_is_cut_off_on_one_line_is_read_up_to_there() -> None:
+    for text in ('{"books": [{"id": 1}, {"id', '{"a": {"books": [{"id": 1}'):
+        assert shape(text) == CONTAINER
+        assert shape(text + "\n{}\n") is None
+
+
+@pytest.mark.parametrize(
+    ("text", "skip"),
+    [
+        ('{\n "made": 1\n}\nid,n\n1,2\n', 3),
+        ('[\n{"made": 1}\n]\n\nid;n\n1;2\n', 4),
+        ('{"made": 1}\n"id","n"\n"1","2"\n', 1),
+        ('{"made": 1}\nbroken\n{"made": 2}\n', None),
+        ('{"made": 1}\nbroken\n', None),
+        ('{"made": 1} id\n1,2\n3,4\n', None),
+        ('{\n"made": 1\n}\n,\n{\n"made": 2\n}\n', None),
+        ("id,n\n1,2\n3,4\n", None),
+    ],
+)
+def test_text_below_json_is_refused_by_name(text: str, skip: int | None) -> None:
+    if skip is None:
+        refuse_text_below_json(text.encode(), 5)
+        return
+    with pytest.raises(UnsupportedFormat, match=f"ends before line {skip + 6}") as refused:
+        refuse_text_below_json(text.encode(), 5)
+    (option,) = refused.value.options
+    assert (option["options"], option["best"]) == (["--skip-lines", str(skip + 5)], False)
 
 
 def test_object_without_the_keys_may_hold_the_rows() -> None:

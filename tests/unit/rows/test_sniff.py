@@ -121,6 +121,11 @@ READINGS = [
     ("tags\nred;blue\ngreen;black\nwhite;grey\n", None, "--delimiter ; --skip-lines 1"),
     ("at\n52.1;13.2\n48.1;11.5\n", None, "--delimiter ; --skip-lines 1 --no-header"),
     ("a,b;c,d\n1,2;3,4\n5,6;7,8\n", None, "--delimiter ,"),
+    # Cells may be missing at the end of rows; of aligned rows, some are longer than others.
+    ("a,b,c,d\n1,2\n3,4\n5,6\n", None, "--delimiter , --skip-lines 1 --columns a,b"),
+    ("id  name  n\n1   a     2\n2   bb    3  x\n", None, "--delimiter space"),
+    # A row without any name is no header.
+    ('Report:;x\n\n""\n;"";;\n;2019;2020;\na;1;2;\nb;3;4;\n', None, "--delimiter ; --skip-lines 3"),
     # Cells without a name may be row names, or the last ones; some codes are as some names.
     ("x,y\nr1,1,2\nr2,3,4\nr3,5,6\n", None, "--delimiter , --skip-lines 1 --columns row,x,y"),
     ("id,t\n1,3,5\n2,4,5\n", None, "--delimiter , --skip-lines 1 --columns row,id,t"),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -11,9 +12,9 @@ import pytest
 from ddbload.aws.retry import RetryPolicy
 from ddbload.contracts.states import PreflightTask
 from ddbload.errors import RunNotFound
-from ddbload.runs.deployed import follow
-from ddbload.runs.follow_progress import RequestPace
+from ddbload.runs.deployed import Stack
 from ddbload.runs.progress import RunProgress
+from ddbload.runs.run_location import Deployed
 from ddbload.steps.executions import Executions
 from ddbload.steps.preflight import preflight
 from tests.fakes.stepfunctions import FakeStepFunctions
@@ -63,13 +64,9 @@ class Watched:
         next(self.steps)
 
     def follow(self, sleep: Callable[[float], None] | None = None) -> Any:
-        return follow(
-            self.executions,
-            self.arn,
-            self.world.ledger,
-            RequestPace(self.world.clock, sleep or self.sleep),
-            self.seen.append,
-        )
+        context = replace(self.world.context(), sleep=sleep or self.sleep)
+        there = Deployed(context, Stack("ddbload", self.fake.machine, "", ""), self.executions)
+        return there.follow(RUN, self.arn, self.seen.append)
 
 
 def test_follow_passes_on_progress_until_end():

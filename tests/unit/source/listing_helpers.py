@@ -34,9 +34,8 @@ def page_of(keys: Iterable[str], token: str | None = None, more: str = "") -> by
 class Lister:
     """Request loop over a store with `keys`, in pages of `size`.
 
-    Responses come in a random order, some continuation tokens before their pages, and some twice.
-    `ignores_after`: the store ignores start-after. `order`: its sort key. `is_prompt`: all
-    responses come together and no token before its page, so that `rounds` measures latency.
+    Responses come in a random order. `ignores_after`: the store ignores start-after. `order`: its
+    sort key. `is_prompt`: all responses come together, so that `rounds` measures latency.
     """
 
     def __init__(
@@ -72,22 +71,18 @@ class Lister:
     def retry(self, request: S3Request, failure: AwsFailure) -> None:
         raise AssertionError(failure)
 
-    def wait(self) -> tuple[list[tuple[S3Request, Any]], list[tuple[S3Request, Response]]]:
+    def wait(self) -> list[tuple[S3Request, Response]]:
         assert self._in_flight, "no request is in flight"
         self.rounds += 1
-        peeked, responses = [], []
+        responses = []
         count = len(self._in_flight)
         answered = count if self.is_prompt else self.rng.randint(1, count)
         for request in self.rng.sample(self._in_flight, answered):
             assert isinstance(request, PageRequest)
-            body, token = self.page(request.query)
-            if token is not None and not self.is_prompt and self.rng.random() < 0.5:
-                # Maybe more than once, as after a lost response.
-                peeked.append((request, token))
-                continue
+            body, _ = self.page(request.query)
             self._in_flight.remove(request)
             responses.append((request, Response(200, {}, body, keep_alive=True)))
-        return peeked, responses
+        return responses
 
     def page(self, query: Any) -> tuple[bytes, str | None]:
         assert query["list-type"] == "2"

@@ -8,6 +8,7 @@ import decimal
 import io
 import json
 import random
+import subprocess
 import sys
 from itertools import pairwise
 
@@ -25,6 +26,7 @@ from ddbload.errors import (
     UnsupportedFormat,
 )
 from ddbload.reading.open_sources import open_parquet
+from ddbload.rows.blocks import RowBytes
 from ddbload.rows.file_signatures import LONGEST_COMPRESSION_SIGNATURE
 from ddbload.source.parquet import parquet_lines as reading
 from ddbload.source.parquet.arrow_to_ddb_json import values
@@ -141,11 +143,11 @@ def test_values_of_each_type_are_encoded(name):
     kind, given, expected = KINDS[name]
     expected = expected or [_iso(kind, value) for value in given]
     array = pa.array([*given, None], kind)
-    assert [json.loads(text) for text in values(array)] == [*expected, NULL]
+    assert [json.loads(text) for text in values(array).to_pylist()] == [*expected, NULL]
     # A slice of an array has an offset to its elements.
     several = pa.array([*given, None, *given], kind).slice(len(given))
-    assert [json.loads(text) for text in values(several)] == [NULL, *expected]
-    assert values(array.slice(0, 0)) == []
+    assert [json.loads(text) for text in values(several).to_pylist()] == [NULL, *expected]
+    assert values(array.slice(0, 0)).to_pylist() == []
     if name not in ("float16", "fixed list", "whole seconds"):
         assert items(array) == [*expected, NULL]
 
@@ -155,7 +157,7 @@ def test_floats_are_encoded_exactly(kind):
     some = random.Random(1)
     given = [some.uniform(-1, 1) * 10.0 ** some.randrange(-30, 30) for _ in range(2000)]
     array = pa.array([*given, 5e-324, 1.7976931348623157e308, 0.0, -0.0, 0.1, 1.0], kind)
-    written = [json.loads(text)["N"] for text in values(array)]
+    written = [json.loads(text)["N"] for text in values(array).to_pylist()]
     assert pa.array([float(text) for text in written], kind) == array
     assert max(len(text.lstrip("-0.").split("e")[0]) for text in written) <= 18
 
@@ -163,6 +165,56 @@ def test_floats_are_encoded_exactly(kind):
 @pytest.mark.parametrize("value", [float("nan"), float("inf"), float("-inf")])
 def test_numbers_beyond_dynamodb_are_kept(value):
     assert items(pa.array([1.5, value])) == [{"N": "1.5"}, {"N": str(value)}]
+
+
+def test_nulls_in_lists_of_a_fixed_length_are_kept():
+    rows = [[[None], [None, None]], [[], [None]]]
+    array = pa.array(rows, pa.list_(pa.list_(pa.null()), 2))
+    expected = [{"L": [{"L": [NULL] * len(each)} for each in row]} for row in rows]
+    assert [json.loads(text) for text in values(array).to_pylist()] == expected
+
+
+def test_rows_of_nulls_alone_are_kept():
+    data = packed(pa.table({"a": ["x", None, None], "b": pa.array([None, None, 1], pa.int8())}))
+    (rows,) = ParquetLines(MemorySource(data)).stream(0, None, 1 << 20)
+    assert isinstance(rows, RowBytes)
+    assert rows.values is not None
+    *_, items_of, _ = rows.values
+    found = ['{"Item":{"a":{"S":"x"}}}', '{"Item":{}}', '{"Item":{"b":{"N":"1"}}}']
+    assert items_of() == found
+
+
+@pytest.mark.parametrize(
+    ("array", "kind"),
+    [
+        (pa.array([1.5, 0.0, 9.9e125, 1e-130]), "N"),
+        (pa.array([float("nan")]), ""),
+        (pa.array([1e126]), ""),
+        (pa.array([9e-131]), ""),
+        (pa.array([[1.5], [None]]), "L"),
+        (pa.array([[1.5], [float("inf")]]), ""),
+        (pa.array([{"a": 1}]), "M"),
+        (pa.array([{"": 1}]), ""),
+        (pa.array([[("a", 1), ("a", 2)]], pa.map_(pa.string(), pa.int8())), ""),
+        (pa.array([{"a": {"b": [1e300]}}]), ""),
+    ],
+)
+def test_values_that_dynamodb_may_refuse_are_to_be_checked(array, kind):
+    (rows,) = ParquetLines(MemorySource(packed(pa.table({"a": array})))).stream(0, None, 1 << 20)
+    assert isinstance(rows, RowBytes)
+    assert rows.values is not None
+    assert rows.values[1] == (kind,)
+
+
+def test_pandas_is_not_imported(tmp_path):
+    path = tmp_path / "a.parquet"
+    path.write_bytes(packed(pa.table({"a": ["x"], "b": [1.5], "c": [b"x"], "d": [[1]]})))
+    code = (
+        "import sys; from ddbload.cli.main import main\n"
+        "try: main()\nfinally: assert 'pyarrow' in sys.modules and 'pandas' not in sys.modules"
+    )
+    arguments = ["convert", str(path), str(tmp_path / "out"), "--quiet"]
+    subprocess.run([sys.executable, "-c", code, *arguments], check=True)
 
 
 def test_invalid_utf8_is_kept():
@@ -190,7 +242,7 @@ def test_time_that_no_day_has_is_a_reject(unit):
     a_day = 86_400 * {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}[unit]
     counts = [-a_day // 6, -1, 0, a_day - 1, a_day, a_day + 3600]
     keys = pa.array(counts, whole).view(kind)
-    first, second, midnight, last, *others = [json.loads(text) for text in values(keys)]
+    first, second, midnight, last, *others = [json.loads(text) for text in values(keys).to_pylist()]
     assert [midnight["S"][:8], last["S"][:8]] == ["00:00:00", "23:59:59"]
     for value in (first, second, *others):
         with pytest.raises(BadValue) as caught:
@@ -198,7 +250,8 @@ def test_time_that_no_day_has_is_a_reject(unit):
         assert caught.value.cause == "not_a_time"
     # The key of a map, beside keys that are times.
     offsets = pa.array([0, 1, 3], pa.int32())
-    bad, good = values(pa.MapArray.from_arrays(offsets, keys.slice(1, 3), pa.array([1, 2, 3])))
+    map_keys = pa.MapArray.from_arrays(offsets, keys.slice(1, 3), pa.array([1, 2, 3]))
+    bad, good = values(map_keys).to_pylist()
     assert check_value(json.loads(good))
     with pytest.raises(BadValue, match="before 00:00:00"):
         check_value(json.loads(bad))
@@ -381,8 +434,9 @@ def _measured(data: bytes, most: int | None) -> int:
     before = pa.default_memory_pool()
     pa.set_memory_pool(pool)
     try:
-        for _ in ParquetLines(MemorySource(data), max_expansion=most).stream(0, None, 1 << 20):
-            pass
+        for rows in ParquetLines(MemorySource(data), max_expansion=most).stream(0, None, 1 << 20):
+            # As an encoder does.
+            rows.values = None
     finally:
         peak = pool.max_memory() >> 20
         pa.set_memory_pool(before)

@@ -39,9 +39,10 @@ def read(s3: Any, wanted: Any, **how: Any) -> list[bytes]:
 
 @pytest.mark.parametrize("concurrency", [1, 3, 64])
 @pytest.mark.parametrize("ahead", [0, 10, 10**6])
-def test_objects_are_returned_in_order(s3, concurrency, ahead):
+def test_objects_are_returned_in_order(s3, concurrency, ahead, monkeypatch):
+    monkeypatch.setattr("ddbload.source.s3_requests.BYTES_AHEAD", ahead)
     wanted = pinned(s3, "b", "other", "b")
-    found = read(s3, wanted, concurrency=concurrency, max_bytes_ahead=ahead)
+    found = read(s3, wanted, concurrency=concurrency)
     bodies = [b"%s%d" % (bucket, n) * n for bucket in (b"b", b"other", b"b") for n in range(20)]
     assert found == bodies
     assert not s3.open_bodies()

@@ -332,8 +332,8 @@ def test_kept_error_has_no_row_that_was_taken_for_names(tmp_path: Path, header: 
     )
 
 
-def test_no_reading_of_a_dump_is_the_best(tmp_path: Path) -> None:
-    for text in ("1\t\\N\t5\n2\tb\t6\n3\tc\t7\n", "1\ta\t5\n2\tb\t6\n3\tc\t7\n"):
+def test_no_reading_of_null_as_text_is_the_best(tmp_path: Path) -> None:
+    for text in ("1,\\N,5\n2,b,6\n3,c,7\n", "1,a,5\n2,b,6\n3,c,7\n"):
         found = converted(tmp_path, text)
         assert isinstance(found.error, errors.DdbloadError)
         assert any(each["best"] for each in found.error.options) == ("\\N" not in text)

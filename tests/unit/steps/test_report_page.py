@@ -157,8 +157,8 @@ def break_drawing(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def break_writing(monkeypatch: pytest.MonkeyPatch) -> None:
-    def fail(_ledger: Ledger, _page: str, attempts: int) -> None:
-        raise ServiceUnavailable(f"no bucket in {attempts} attempts")
+    def fail(_ledger: Ledger, _page: str, _report: object) -> None:
+        raise ServiceUnavailable("no bucket")
 
     monkeypatch.setattr(Ledger, "put_page", fail)
 

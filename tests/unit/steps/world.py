@@ -82,9 +82,7 @@ class MemoryStore:
         self.hook("done", name, data)
         return new
 
-    def put_over(
-        self, name: str, data: bytes, version: str | None, *, attempts: int | None = None
-    ) -> bool:
+    def put_over(self, name: str, data: bytes, version: str | None) -> bool:
         self.hook("put_over", name, data)
         found = self.objects.get(name)
         if (None if found is None else f"of {found!r}") != version:
@@ -97,9 +95,6 @@ class MemoryStore:
     def names(self, prefix: str) -> list[str]:
         self.hook("names", prefix, b"")
         return sorted(name for name in self.objects if name.startswith(prefix))
-
-    def first_names(self, prefix: str, most: int) -> list[str]:
-        return self.names(prefix)[:most]
 
     def folders(self, prefix: str) -> list[str]:
         below = (name.removeprefix(prefix).partition("/") for name in self.names(prefix))

@@ -17,8 +17,8 @@ from ddbload.verification.compare_digests import (
     MISSING_MARK,
     SAMPLED_MARK,
     DigestSpool,
-    ItemMarks,
     KeyCounts,
+    item_marks,
 )
 
 Rows = list[tuple[int, int]]
@@ -50,9 +50,9 @@ def spool_of(rows: Rows) -> DigestSpool:
 
 
 def compared(file: Rows, table: Rows) -> tuple[KeyCounts, bytes, bytes]:
-    counts, marks, extra = KeyCounts(), ItemMarks(len(file)), ItemMarks(len(table))
+    counts, marks, extra = KeyCounts(), item_marks(len(file)), item_marks(len(table))
     compare_digests.compare_digests(spool_of(file), spool_of(table), counts, marks, extra, None)
-    return counts, marks.range(0, len(file)), extra.range(0, len(table))
+    return counts, marks[: len(file)], extra[: len(table)]
 
 
 @pytest.mark.parametrize(("group", "part"), [(65_536, 400_000), (7, 400_000), (7, 2)])
@@ -91,11 +91,11 @@ def test_comparison_finds_what_dicts_find(monkeypatch, group, part):
 def test_sample_has_wanted_number_of_keys(sample, wanted):
     """A key of several items counts once, and a tiny share is one key and not none."""
     file = [(n % 300, n) for n in range(900)]
-    spool, marks = spool_of(file), ItemMarks(900)
+    spool, marks = spool_of(file), item_marks(900)
     last = compare_digests.choose_sample(spool, sample, marks)
-    chosen = [n for n, mark in enumerate(marks.range(0, 900)) if mark == SAMPLED_MARK]
+    chosen = [n for n, mark in enumerate(marks[:900]) if mark == SAMPLED_MARK]
     keys = {n % 300 for n in chosen}
     assert len(chosen) == len(keys) == wanted
     counts, found = KeyCounts(), spool_of([(key, key + 600) for key in keys])
-    compare_digests.compare_digests(spool, found, counts, ItemMarks(900), ItemMarks(900), last)
+    compare_digests.compare_digests(spool, found, counts, item_marks(900), item_marks(900), last)
     assert (counts.compared, counts.equal, counts.missing, counts.extra) == (wanted, wanted, 0, 0)

@@ -19,7 +19,7 @@ from ddbload.aws.failures import ChecksumMismatch
 from ddbload.aws.retry import RetryPolicy
 from ddbload.dynamodb.item_equality import ItemDigests
 from ddbload.errors import ServiceUnavailable
-from ddbload.verification.table_reader import BATCH_KEYS, RawReads, TableReader
+from ddbload.verification.table_reader import BATCH_KEYS, TableReader, raw_reads
 
 PAGE = 7
 """Items of a page at most, as if they were large."""
@@ -213,7 +213,7 @@ def test_raw_reads_return_checked_bodies(monkeypatch):
         response("http://t", 400, error, zlib.crc32(error)),
     ]
     client.meta.events.register("before-send.dynamodb", lambda **_: answers.pop(0))
-    call = RawReads(client)
+    call = raw_reads(client)
     params = {"TableName": "t", "ExclusiveStartKey": {"id": {"B": b"\0\xff"}}}
     assert call("Scan", params) == body
     with pytest.raises(ChecksumMismatch):

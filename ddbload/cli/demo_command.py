@@ -6,28 +6,28 @@ import json
 import os
 import random
 import shlex
+import shutil
+import subprocess
 import sys
 import tempfile
 import threading
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext, suppress
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
 import click
 
 from ddbload.aws.clients import AwsSettings, Clients
 from ddbload.cli import options, terminal
-from ddbload.cli.demo.servers import dynalite, emulated_aws
 from ddbload.cli.deploy_command import agree_to_tools
 from ddbload.cli.import_command import import_with_progress
-from ddbload.cli.new_table import NewKeys, create_table, parse_table_keys
 from ddbload.cli.progress import show_progress
 from ddbload.cli.rejects_command import count_rejects
 from ddbload.cli.run_location import NamedRun
 from ddbload.cli.run_result import Result
+from ddbload.cli.run_setup import NewKeys, create_table, parse_table_keys
 from ddbload.cli.terminal import Output
 from ddbload.context import Context, reading_context
 from ddbload.contracts.payload import Payload
@@ -35,9 +35,18 @@ from ddbload.contracts.results import DONE
 from ddbload.contracts.source import CSV, TSV
 from ddbload.contracts.upload_rule import Upload
 from ddbload.deploy.cdk import Cdk
-from ddbload.deploy.toolchain import DEMO_TOOLS, IMPORT_DEMO_TOOLS, Toolchain, copy_app, install
+from ddbload.deploy.toolchain import (
+    DEMO_TOOLS,
+    IMPORT_DEMO_TOOLS,
+    Toolchain,
+    app_folder,
+    copy_app,
+    environment_without_aws,
+    install,
+)
 from ddbload.errors import DemoUnavailable, InvalidUsage, SourceNotFound
 from ddbload.ledger.ledger import temporary_ledger
+from ddbload.records import Record
 from ddbload.runs.deployed import attempt_report
 from ddbload.runs.retry_rejects import iter_rejects
 from ddbload.runs.run_import import new_run_id
@@ -74,10 +83,11 @@ STACK = "ddbload-demo"
 PREFIX = "in/"
 START_SECONDS = 60.0
 """Seconds within which the run must start after the upload."""
+STOP_SECONDS = 15.0
+"""Seconds that a server gets to stop its own processes."""
 
 
-@dataclass(frozen=True, slots=True)
-class Loaded:
+class Loaded(Record):
     """Table that the demo loaded. Its emulation runs until the end of a `with` block."""
 
     result: Result
@@ -336,3 +346,86 @@ def _keep_running(loaded: Loaded) -> None:
     with suppress(KeyboardInterrupt):
         threading.Event().wait()
     terminal.print_stdout("stopping")
+
+
+# Servers: dynalite for an import alone, an emulated AWS for the whole pipeline.
+
+
+@contextmanager
+def _serving(
+    command: Sequence[str], *, log: IO[bytes] | None = None, **more: Any
+) -> Iterator[Callable[[], bytes]]:
+    """Run a server until the end of the block.
+
+    Yields a function that waits for the server's first line of output and returns it. The server
+    also ends if this process is killed, because that closes its standard input.
+    """
+    process = subprocess.Popen(  # noqa: S603 - the app's own programs
+        command,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=log,
+        # Ctrl-C reaches this process alone, which stops the server in order.
+        start_new_session=True,
+        **more,
+    )
+    try:
+        yield lambda: process.stdout.readline().strip() if process.stdout else b""
+    finally:
+        for pipe in (process.stdin, process.stdout):
+            if pipe is not None:
+                pipe.close()
+        try:
+            process.wait(STOP_SECONDS)
+        except subprocess.TimeoutExpired:
+            terminal.print_stderr("ddbload: the AWS emulator did not stop in time and was killed")
+        finally:
+            # Also after a second Ctrl-C; has no effect if the process has ended.
+            process.kill()
+            process.wait()
+
+
+@contextmanager
+def dynalite(modules: Path) -> Iterator[str]:
+    """Start an empty dynalite and yield its endpoint. Raises `DemoUnavailable`.
+
+    `modules`: folder with dynalite's npm packages.
+    """
+    script = str(app_folder() / "localaws" / "dynalite_server.cjs")
+    variables = {**os.environ, "DYNALITE": str(modules / "dynalite")}
+    with _serving([str(shutil.which("node")), script, "127.0.0.1"], env=variables) as first_line:
+        port = first_line()
+        if not port.isdigit():
+            raise DemoUnavailable("dynalite did not start; its output is above")
+        yield f"http://127.0.0.1:{port.decode()}"
+
+
+@contextmanager
+def emulated_aws(folder: Path, tools: Toolchain) -> Iterator[Callable[[], Mapping[str, Any]]]:
+    """Start the AWS emulator, with logs in `folder`.
+
+    Yields a function that waits until the emulator is ready and returns its account, region,
+    endpoints and environment. The function raises `DemoUnavailable` if the emulator failed to
+    start.
+    """
+    with (folder / "localaws.log").open("w+b") as log:
+        variables = {"TMPDIR": str(folder), "PYTHONPATH": str(app_folder())}
+        command = [tools.python, "-m", "localaws", "--exit-on-stdin-eof"]
+        with _serving(
+            command,
+            log=log,
+            # The emulator looks for npm packages in its working folder.
+            cwd=tools.node_modules.parent,
+            env={**environment_without_aws(), **variables},
+        ) as first_line:
+
+            def wait_until_ready() -> Mapping[str, Any]:
+                line = first_line()
+                if not line:
+                    log.seek(0)
+                    terminal.print_stderr(*log.read().decode(errors="replace").splitlines())
+                    raise DemoUnavailable("the AWS emulator did not start; its output is above")
+                found: Mapping[str, Any] = json.loads(line)
+                return found
+
+            yield wait_until_ready

@@ -1,0 +1,173 @@
+"""Values of rows by column, and the bytes that DynamoDB counts for them."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from itertools import islice
+from typing import Any, Self
+
+from ddbload.dynamodb.attribute_values import value_size
+from ddbload.dynamodb.limits import MAX_ITEM_BYTES
+from ddbload.dynamodb.modes import without_removals
+from ddbload.dynamodb.scalar_text import parse_number
+from ddbload.items.item_requests import Item, compact_json
+from ddbload.rows.columns import from_octets, to_octets, with_ones
+
+MAX_CACHED_SIZES = 100_000
+"""Cached sizes of numbers."""
+
+
+@dataclass(eq=False)
+class RowValues:
+    """Values of rows that have the same attributes, by column."""
+
+    rows: Sequence[int]
+    """Number of each row in its block."""
+    names: Sequence[str]
+    kinds: Sequence[str]
+    """S, N or BOOL for the values of each column; empty if these are JSON of attribute values."""
+    cells: Sequence[Sequence[str]]
+    """Text of each column's values, in octets, empty for a missing value. Strings are as they are,
+    without escapes."""
+    keys: Sequence[Sequence[Any]]
+    """Identities of the rows' keys, by column."""
+    absent: Sequence[int]
+    """Bytes that an empty cell takes with the attribute's name; 0 where it is no attribute."""
+
+    @classmethod
+    def of_item(cls, row: int, item: Item) -> Self:
+        """Return the values of one item."""
+        values = without_removals(item.attributes)
+        cells = [[to_octets(compact_json(value))] for value in values.values()]
+        keys = [[value] for value in item.key]
+        return cls([row], list(values), [""] * len(cells), cells, keys, [0] * len(cells))
+
+    def only(self, places: Sequence[int]) -> RowValues:
+        """Return the values of some of the rows, given by their places among these."""
+        return RowValues(
+            [self.rows[place] for place in places],
+            self.names,
+            self.kinds,
+            [[column[place] for place in places] for column in self.cells],
+            [[column[place] for place in places] for column in self.keys],
+            self.absent,
+        )
+
+    def fitting(self) -> RowValues:
+        """Return the values of the rows that are not too large for DynamoDB."""
+        if max(self.sizes, default=0) <= MAX_ITEM_BYTES:
+            return self
+        return self.only([at for at, size in enumerate(self.sizes) if size <= MAX_ITEM_BYTES])
+
+    @cached_property
+    def sizes(self) -> list[int]:
+        """Bytes of each row's item."""
+        return self.sizes_of(self.names)
+
+    def sizes_of(self, names: Collection[str]) -> list[int]:
+        """Return the bytes of each row's attributes with these names."""
+        fixed, texts, others = 0, list[Sequence[str]](), list[Sequence[int]]()
+        for name, kind, column, absent in zip(
+            self.names, self.kinds, self.cells, self.absent, strict=True
+        ):
+            if name not in names:
+                continue
+            size = len(name.encode())
+            if absent == size or all(column):
+                fixed += size
+            else:
+                others.append([size if cell else absent for cell in column])
+            if kind == "S":
+                texts.append(column)
+            elif kind == "BOOL":
+                others.append(list(map(bool, column)))
+            else:
+                others.append(number_sizes(column) if kind == "N" else json_sizes(column))
+        if texts:
+            others.append(list(map(len, map("".join, zip(*texts, strict=True)))))
+        if fixed or not others:
+            others.append([fixed] * len(self.rows))
+        return list(others[0]) if len(others) == 1 else list(map(sum, zip(*others, strict=True)))
+
+    def have(self, names: Sequence[str]) -> Sequence[bool] | None:
+        """Return whether each row has all of these attributes; None if all rows have."""
+        columns = [self.cells[self.names.index(name)] for name in names]
+        if all(map(all, columns)):
+            return None
+        return [all(row) for row in zip(*columns, strict=True)]
+
+    def texts(self, name: str) -> Sequence[str]:
+        """Return the text of each row's value of an attribute, in octets."""
+        place = self.names.index(name)
+        column = self.cells[place]
+        if self.kinds[place]:
+            return column
+        found = [json.loads(from_octets(text)) if text else {} for text in column]
+        return [to_octets(str(*value.values())) for value in found]
+
+    def types(self) -> Iterator[tuple[int, int, str, str, int]]:
+        """Yield the row and place of an attribute's first value of a type, both names, and a count.
+
+        Columns of S, N and BOOL are taken to have a value in each row.
+        """
+        for place, (name, kind, column) in enumerate(
+            zip(self.names, self.kinds, self.cells, strict=True)
+        ):
+            if kind:
+                yield self.rows[0], place, name, kind, len(column)
+                continue
+            types = [text and _type_of(text) for text in column]
+            for each, count in Counter(types).items():
+                if each:
+                    yield self.rows[types.index(each)], place, name, each, count
+
+
+def number_sizes(cells: Sequence[str]) -> list[int]:
+    """Return the bytes of each number; 0 for an empty cell. Raises `BadValue`."""
+    text = "".join(cells)
+    if "e" in text or "E" in text:
+        return list(map(_number_size, cells))
+    # The size depends on where a number has zeros, and not on its other digits.
+    return list(map(_number_size, with_ones(cells)))
+
+
+@lru_cache(MAX_CACHED_SIZES)
+def _number_size(text: str) -> int:
+    return parse_number(text).size if text else 0
+
+
+def json_sizes(cells: Sequence[str]) -> list[int]:
+    """Return the bytes of attribute values, given as JSON without blanks; 0 for an empty cell."""
+    numbers = list[str]()
+    found = [_size_without_numbers(text, numbers) for text in cells]
+    sizes = iter(number_sizes(numbers))
+    return [size + sum(islice(sizes, count)) for size, count in found]
+
+
+def _size_without_numbers(text: str, numbers: list[str]) -> tuple[int, int]:
+    """Return the bytes of a value but for numbers, of which it adds so many to `numbers`."""
+    if "\\" in text or '{"B":' in text or 'S":[' in text or '":{"}' in text:
+        return value_size(json.loads(from_octets(text))), 0
+    # A quote in a string has a backslash, so all that is counted here is JSON's own syntax.
+    lists, maps = text.count('{"L":['), text.count('{"M":{')
+    empty_lists, empty_maps = text.count('{"L":[]'), text.count('{"M":{}')
+    members = text.count('":{"') - maps + empty_maps
+    size = len(text) - 8 * text.count('{"S":"') - 3 * members
+    # Members of maps may have names of types, but their values begin with a brace.
+    nulls, trues, falses = (text.count(f) for f in ('{"NULL":t', '{"BOOL":t', '{"BOOL":f'))
+    size -= 12 * (nulls + trues) + 13 * falses
+    # A list or map takes three bytes, and one for each element in place of the commas.
+    size -= 4 * (lists + maps) + empty_lists + empty_maps
+    _, *parts = text.split('{"N":"')
+    found = [part[: part.index('"')] for part in parts]
+    numbers += found
+    return size - len("".join(found)) - 8 * len(found), len(found)
+
+
+def _type_of(text: str) -> str:
+    """Return the type of an attribute value in JSON without blanks."""
+    return text[2 : text.index('"', 2)]
