@@ -247,7 +247,7 @@ def _make_record(
     workers_wanted = max(1, min(limits.most_workers, max_chunks, -(-expected_bytes // chunk_bytes)))
     if listing is None and source.is_ranged and expected_bytes > context.small_bytes:
         # Each worker reads several places of a source in turn.
-        part = -(-expected_bytes // (CHUNKS_OF_WORKER * workers_wanted))
+        part = -(-expected_bytes // min(CHUNKS_OF_WORKER * workers_wanted, MAX_CHUNKS))
         chunk_bytes = min(chunk_bytes, max(MIN_CHUNK_BYTES, part))
     return RunRecord(
         run=run,
