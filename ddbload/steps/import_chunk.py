@@ -353,18 +353,18 @@ class _GroupImport:
 
     def _report_progress(self) -> None:
         outcomes, work = self._scheduler.outcomes, self._scheduler.stats
-        rows, settled, answered = outcomes.counts, 0, 0
+        settled = filtered = answered = 0
         unsettled = self._feeder.unsettled(outcomes.frontier)
         for place, first in zip(self._places, unsettled, strict=True):
             bytes_settled, block_start = place.settled_bytes(first)
             place.trail.discard_before(block_start)
             settled += bytes_settled
-            filtered = place.filtered_before(first)
-            rows += RowCounts(read=filtered, filtered=filtered)
+            filtered += place.filtered_before(first)
             answered += place.filtered
         # Rows beyond the frontier, too: their write units are consumed now.
         answered += outcomes.answered
         self._samples.add(self.context.clock(), answered, work.consumed_wcu, work.throttled)
+        rows = outcomes.counts + RowCounts(read=filtered, filtered=filtered)
         totals = WorkTotals(rows, work, settled)
         self.context.progress((tuple(place.chunk.chunk for place in self._places), totals))
         if self.session is not None:

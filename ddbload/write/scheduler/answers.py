@@ -126,6 +126,10 @@ Answer = Accepted | Throttled | Unsure | Refused | Fatal
 Step = Batch | Wait | Finished
 
 
+_NO_ROWS = [0] * (len(RowOutcome) + 1)
+"""Number of rows by their outcome."""
+
+
 class OutcomeTracker:
     """Outcomes by handle, and the frontier: handle of the first unsettled row."""
 
@@ -137,7 +141,7 @@ class OutcomeTracker:
         self._outcomes = bytearray()
         self._base = 0
         self._start = 0
-        self._tallies = defaultdict[int, list[int]](lambda: [0] * (len(RowOutcome) + 1))
+        self._tallies = defaultdict[int, list[int]](lambda: [*_NO_ROWS])
         # Handles after rows of one place, and the place.
         self._shares: deque[tuple[int, int]] = deque()
 
@@ -168,23 +172,14 @@ class OutcomeTracker:
     @property
     def counts(self) -> RowCounts:
         """Counts of the rows before the frontier."""
+        # Reading the frontier updates the tallies.
         _ = self.frontier
-        return sum(map(self.counts_of, self._tallies), RowCounts())
+        return _counts(*self._tallies.values())
 
     def counts_of(self, place: int) -> RowCounts:
         """Return the counts of the rows of a place before the frontier."""
-        # Reading the frontier updates the tallies.
         _ = self.frontier
-        tally = self._tallies[place]
-        return RowCounts(
-            read=sum(tally),
-            written=tally[RowOutcome.WRITTEN] + tally[RowOutcome.UNCERTAIN],
-            rejected=tally[RowOutcome.REJECTED],
-            superseded=tally[RowOutcome.SUPERSEDED],
-            skipped=tally[RowOutcome.SKIPPED]
-            + tally[RowOutcome.IDENTICAL]
-            + tally[RowOutcome.UNSEEN],
-        )
+        return _counts(self._tallies[place])
 
     def count(self, outcome: RowOutcome, place: int = 0) -> int:
         """Return the number of rows of a place before the frontier with this outcome."""
@@ -245,6 +240,17 @@ class OutcomeTracker:
             del outcomes[:stop]
             self._base += stop
             self._start = 0
+
+
+def _counts(*tallies: list[int]) -> RowCounts:
+    tally = [sum(of_places) for of_places in zip(_NO_ROWS, *tallies, strict=True)]
+    return RowCounts(
+        read=sum(tally),
+        written=tally[RowOutcome.WRITTEN] + tally[RowOutcome.UNCERTAIN],
+        rejected=tally[RowOutcome.REJECTED],
+        superseded=tally[RowOutcome.SUPERSEDED],
+        skipped=tally[RowOutcome.SKIPPED] + tally[RowOutcome.IDENTICAL] + tally[RowOutcome.UNSEEN],
+    )
 
 
 RETURNED_LEVEL = 4
