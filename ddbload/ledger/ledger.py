@@ -32,8 +32,7 @@ from ddbload.contracts.run_record import Cursor, RunRecord
 from ddbload.contracts.states import ReportCursor
 from ddbload.errors import DdbloadError, LedgerDamaged
 from ddbload.ledger.run_objects import RunObjects
-from ddbload.ledger.store import FolderStore
-from ddbload.parallel import each_in_threads
+from ddbload.ledger.store import AgesPage, FolderStore
 
 T = TypeVar("T")
 _PAGES_AT_ONCE = 8
@@ -186,25 +185,20 @@ class Ledger(RunObjects):
         name = _segment(chunk, start)
         return self._read(name, self._segment_named(self._root + name))
 
-    def last_segments(self, chunks: Sequence[Chunk]) -> list[Segment | None]:
-        """Read the last segment of each chunk: each begins where the one before it ends.
+    def last_segment(self, chunk: Chunk, names: AgesPage | None = None) -> Segment | None:
+        """Read the last segment of a chunk: each begins where the one before it ends.
 
-        One page of names shows which of several exist, if that is all of them.
+        `names`: a page of names in `chunks`, which shows what exists if that is all of them.
         """
-        page = self.page("chunks") if len(chunks) > 1 else None
-
-        def last_segment(chunk: Chunk) -> Segment | None:
-            last, byte = None, chunk.start
-            while byte < chunk.end:
-                name = _segment(chunk.chunk, byte).removeprefix("chunks/")
-                is_absent = page is not None and not page.more and name not in page.ages
-                found = None if is_absent else self.find_segment(chunk.chunk, byte)
-                if found is None or not byte < found.end.byte <= chunk.end:
-                    break
-                last, byte = found, found.end.byte
-            return last
-
-        return each_in_threads(last_segment, chunks)
+        last, byte = None, chunk.start
+        while byte < chunk.end:
+            name = _segment(chunk.chunk, byte).removeprefix("chunks/")
+            is_absent = names is not None and not names.more and name not in names.ages
+            found = None if is_absent else self.find_segment(chunk.chunk, byte)
+            if found is None or not byte < found.end.byte <= chunk.end:
+                break
+            last, byte = found, found.end.byte
+        return last
 
     def put_segment(self, segment: Segment) -> Segment:
         """Write a segment unless it exists; return the segment that is valid."""

@@ -90,7 +90,8 @@ def import_chunk(
     try:
         reader = reader or RunReader(record, context.transform)
         context = context.confined(record.payload.source)
-        last = ledger.last_segments(chunks)
+        names = ledger.page("chunks") if len(chunks) > 1 else None
+        last = each_in_threads(lambda chunk: ledger.last_segment(chunk, names), chunks)
         starts = {
             chunk: Cursor(chunk.start, chunk.first_line) if segment is None else segment.end
             for chunk, segment in zip(chunks, last, strict=True)
