@@ -309,14 +309,6 @@ bench-convert: setup $(RIVALS_DONE) ## Measure convert beside DuckDB, and with s
 bench-start: setup ## Measure the CPU time that functions and commands need to start
 	$(BIN)/python -m bench.start $(ARGS)
 
-.PHONY: bench-scan
-bench-scan: setup ## Measure how fast row ends are found, beside csv.reader
-	$(BIN)/python -m bench.scan $(ARGS)
-
-.PHONY: bench-gzip
-bench-gzip: setup ## Measure how gzip is read by many workers, beside Python's zlib
-	$(BIN)/python -m bench.gzip_workers $(ARGS)
-
 .PHONY: bench-table
 bench-table: setup ## Measure how simulated tables are used and shared, beside boto3's adaptive retries
 	$(BIN)/python -m bench.rates $(ARGS)

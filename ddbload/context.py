@@ -89,8 +89,8 @@ class AccessPolicy(Record):
         )
 
 
-ChunkProgress = tuple[int, WorkTotals]
-"""Number of a chunk, and the totals of one invocation on it since that began."""
+ChunkProgress = tuple[tuple[int, ...], WorkTotals]
+"""Numbers of chunks, and the totals of one invocation on them since that began."""
 
 
 class Context(MutableRecord):

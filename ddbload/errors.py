@@ -41,13 +41,13 @@ class DdbloadError(Exception):
     """Only one chunk is affected, and the other chunks of the run may succeed."""
     resumable: ClassVar[bool] = True
     """Resuming the run may help, once the cause is removed."""
-
+    chunk: int | None = None
+    """Number of the chunk that the error ended; None if it is not of one chunk."""
     reading: Mapping[str, object] | None = None
     """Format that was detected of a source whose first row is refused, for plans."""
     options: tuple[Mapping[str, Any], ...] = ()
-    """Options that may help, as data: `options`, the words of the command line, and `best`, true
-    for one of them at most. `names` and `rows` are what they give; of these, rows are never kept in
-    a ledger or a log."""
+    """Options that may help, as data: `options`, words of the command line; `best`, true for one at
+    most; `names` and `rows`, which they give. Rows are never kept in a ledger or a log."""
 
     def __init_subclass__(cls, **traits: bool | int) -> None:
         """Set what distinguishes an error: `class Name(DdbloadError, permanent=False)`."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections import deque
-from collections.abc import Callable, Generator, Iterable
+from collections.abc import Callable, Generator, Iterable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import TypeVar
 
@@ -41,6 +41,17 @@ def map_in_order(
     finally:
         for _, future in waiting:
             future.cancel()
+
+
+def each_in_threads(work: Callable[[T], R], tasks: Sequence[T]) -> list[R]:
+    """Call `work` for each task, each in its own thread if there are several; return the results.
+
+    Raises the first error, once all calls have ended.
+    """
+    if len(tasks) < 2:
+        return [work(task) for task in tasks]
+    found = map_in_threads(work, tasks, len(tasks), len(tasks) + 1)
+    return [result for _, result in found]
 
 
 def map_in_threads(

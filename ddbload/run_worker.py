@@ -33,7 +33,6 @@ from ddbload.contracts.control import (
     control_seconds,
     renewal_seconds,
 )
-from ddbload.contracts.results import Segment
 from ddbload.contracts.row_counts import WorkTotals
 from ddbload.contracts.run_record import RunRecord, amount_text
 from ddbload.errors import (
@@ -219,10 +218,9 @@ class WorkerSession:
         """Replace the totals of the invocation that began at byte `start` of a chunk."""
         self._figures = self._figures[0], chunk, start, current
 
-    def settle(self, segment: Segment) -> None:
-        """Count a segment that this worker has written."""
-        totals = self._figures[0] + WorkTotals(segment.rows, segment.work, segment.bytes)
-        self._figures = totals, None, 0, WorkTotals()
+    def settle(self, totals: WorkTotals) -> None:
+        """Count the segments that this worker has written."""
+        self._figures = self._figures[0] + totals, None, 0, WorkTotals()
 
     def raise_pending(self) -> None:
         """Raise the error that stopped the worker, if any."""

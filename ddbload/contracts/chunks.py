@@ -5,7 +5,7 @@ from __future__ import annotations
 import base64
 import re
 import zlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Annotated, Any
 
 from ddbload.contracts.messages import (
@@ -32,6 +32,31 @@ class Chunk(Message):
     first_line: CountedLine
     """Line of the first row; 0 if it is not known, because nobody read the rows before it. The
     lines in the chunk's cursors are then the line ends between its start and them."""
+
+
+MOST_PLACES = 16
+"""Most chunks that one worker imports side by side."""
+
+
+def groups_of_chunks(chunks: Sequence[Chunk], workers: int) -> list[tuple[Chunk, ...]]:
+    """Group chunks for workers that import them side by side, for one worker after the other.
+
+    The chunks of a group lie far apart, and the last groups are small, so that all workers end at
+    about the same time.
+    """
+    sizes, left = list[int](), len(chunks)
+    while left:
+        share = left if workers == 1 else -(-left // (2 * workers))
+        sizes.append(min(MOST_PLACES, share))
+        left -= sizes[-1]
+    # Each group has its chunks at equal distances.
+    slots = sorted(
+        ((place + 0.5) / size, group) for group, size in enumerate(sizes) for place in range(size)
+    )
+    groups: list[list[Chunk]] = [[] for _ in sizes]
+    for (_, group), chunk in zip(slots, chunks, strict=True):
+        groups[group].append(chunk)
+    return [*map(tuple, groups)]
 
 
 def _read_places(f: JsonObjectReader) -> tuple[int, ...] | None:

@@ -213,11 +213,21 @@ class ProgressSamples:
         self._samples.append(ProgressSample(seconds, rows, round(consumed_wcu), throttled))
         self._next = now + self._period
 
-    def times(self, now: float) -> SegmentTimes:
-        """Return the times of an invocation that ends now.
+    def times(self, now: float, of_rows: float = 1.0, *, of_work: bool = True) -> SegmentTimes:
+        """Return the times of an invocation that ends now, for one of its segments.
+
+        `of_rows`: the segment's share of the rows; `of_work`: False if another one has the
+        requests.
 
         The end is the beginning plus the seconds of the monotonic clock: the other clock may be
         set back meanwhile.
         """
         ended = self._began + max(0.0, now - self._clock_began)
-        return SegmentTimes.of(self._worker, round(self._began, 3), round(ended, 3), self._samples)
+        samples = [
+            ProgressSample(
+                *(each.seconds, round(each.rows * of_rows)),
+                *(each.units * of_work, each.throttled * of_work),
+            )
+            for each in self._samples
+        ]
+        return SegmentTimes.of(self._worker, round(self._began, 3), round(ended, 3), samples)

@@ -264,6 +264,14 @@ class RunRecord(Message):
         return stored_bytes > least and (self.objects or 1) < workers
 
     @property
+    def has_places(self) -> bool:
+        """True if a worker can read several places of the source in turn.
+
+        Several objects are read one after the other, small ones with others ahead.
+        """
+        return self.objects is None and self.payload.source.is_ranged
+
+    @property
     def keeps_attempts(self) -> bool:
         """True if invocations record in the ledger how far they may have sent rows."""
         return self.mode.inserts or self.payload.options.condition is not None

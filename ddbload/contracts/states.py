@@ -13,7 +13,7 @@ from ddbload.contracts.options import Options
 from ddbload.contracts.payload import RUN_ID, Payload, check_run_id, is_run_id
 from ddbload.contracts.results import FAILED, ExecutionAttempt, Failure, Segment
 from ddbload.contracts.row_counts import OUTCOMES, RowCounts
-from ddbload.contracts.run_record import Cursor, LoadedBefore
+from ddbload.contracts.run_record import LoadedBefore
 
 
 def _read_run(f: JsonObjectReader) -> str:
@@ -103,37 +103,38 @@ class PreflightResult(Message):
 
 
 class ImportTask(Message):
-    """Input of the ImportChunk state."""
+    """Input of the ImportChunk state: chunks that one worker imports side by side.
+
+    The ledger's segments show how far each chunk is imported.
+    """
 
     PATH = "state"
 
     run: Annotated[str, JsonRule(read=_read_run)]
-    chunk: Chunk
-    cursor: Cursor | None = None
+    chunks: tuple[Chunk, ...]
     stalled: int = 0
-    """Number of continuations in a row that settled no row."""
+    """Number of continuations in a row that settled no row of any chunk."""
     error: Annotated[Failure | None, JsonRule(read=_read_failed, sparse=True)] = None
     """Error that ended the step for good, to be recorded in the ledger."""
 
 
 class ImportResult(Message):
-    """Output of the ImportChunk state. Without a `cursor` the chunk is imported completely."""
+    """Output of the ImportChunk state. Without `chunks` nothing is left to import."""
 
     run: str
-    chunk: Chunk
-    cursor: Cursor | None
+    chunks: tuple[Chunk, ...]
+    """Chunks that are not imported to their end, and have not failed."""
     stalled: int
-    segment: Segment | None
-    """Segment that counts, written or adopted by the step; None if no row was settled."""
-    adopted: bool = False
+    segments: tuple[Segment, ...]
+    """Segments that count, one for each chunk of which rows were settled."""
+    failed: tuple[Failure, ...] = ()
+    """Errors of chunks that failed while others went on. The ledger has them."""
     error: Failure | None = None
     """Recorded error of the step; None if the step imported rows."""
 
     def to_json(self) -> dict[str, Any]:
-        """Return the next `ImportTask`. It leaves out the segment, which the ledger has."""
-        return Message.to_json(
-            ImportTask(self.run, self.chunk, self.cursor, self.stalled, self.error)
-        )
+        """Return the next `ImportTask`. It leaves out what the ledger has."""
+        return Message.to_json(ImportTask(self.run, self.chunks, self.stalled, self.error))
 
 
 class ReportCursor(Message):
@@ -204,8 +205,8 @@ def failed_preflight(request: Mapping[str, Any], failure: Failure) -> dict[str, 
 
 
 def failed_import(task: Mapping[str, Any], failure: Failure) -> dict[str, Any]:
-    """Return the result of a chunk that failed. It has no cursor: a null one means the end."""
-    kept = {name: task[name] for name in ("run", "chunk") if name in task}
+    """Return the result of chunks that failed."""
+    kept = {name: task[name] for name in ("run", "chunks") if name in task}
     return {**kept, "error": failure.to_json()}
 
 

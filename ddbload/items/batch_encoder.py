@@ -210,10 +210,17 @@ class EncodedRows(MutableRecord):
             return
         self.row_bytes = -(-(self.row_bytes * before + other.row_bytes * more) // (before + more))
         if self.units is not None or other.units is not None:
-            self.units = (self.units or [1] * before) + (other.units or [1] * more)
+            self.units = self.units or [1] * before
+            self.units += other.units or [1] * more
         self.puts += other.puts
         self.keys += other.keys
         self.odd.update(before + place for place in other.odd)
+
+    def part(self, first: int, end: int) -> EncodedRows:
+        """Return some of the rows."""
+        units = None if self.units is None else self.units[first:end]
+        odd = {row - first for row in self.odd.intersection(range(first, end))}
+        return EncodedRows(self.puts[first:end], self.keys[first:end], units, self.row_bytes, odd)
 
 
 class BatchEncoder:

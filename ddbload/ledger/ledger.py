@@ -14,7 +14,7 @@ import secrets
 import tempfile
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager, suppress
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -32,7 +32,7 @@ from ddbload.contracts.run_record import Cursor, RunRecord
 from ddbload.contracts.states import ReportCursor
 from ddbload.errors import DdbloadError, LedgerDamaged
 from ddbload.ledger.run_objects import RunObjects
-from ddbload.ledger.store import FolderStore
+from ddbload.ledger.store import AgesPage, FolderStore
 
 T = TypeVar("T")
 _PAGES_AT_ONCE = 8
@@ -149,13 +149,25 @@ class Ledger(RunObjects):
             return part
         return self.find_manifest_part(byte) or part
 
-    def put_manifest(self, chunks: Sequence[Chunk]) -> None:
-        """Write the whole manifest, as the JSON array that a Distributed Map reads."""
-        self._put("manifest.json", [chunk.to_json() for chunk in chunks])
+    def put_manifest(self, groups: Sequence[Sequence[Chunk]]) -> None:
+        """Write the whole manifest, as the JSON array that a Distributed Map reads.
+
+        `groups`: the chunks that one worker imports side by side, for one worker after the other.
+        """
+        self._put(
+            "manifest.json", [{"chunks": [each.to_json() for each in group]} for group in groups]
+        )
+
+    def find_groups(self) -> tuple[tuple[Chunk, ...], ...] | None:
+        """Read the groups of chunks in which they are imported; None if preflight has not ended."""
+        return self._read("manifest.json", _groups)
 
     def find_manifest(self) -> tuple[Chunk, ...] | None:
         """Read all chunks in order; None if preflight has not finished."""
-        return self._read("manifest.json", _chunks)
+        groups = self.find_groups()
+        if groups is None:
+            return None
+        return tuple(sorted(chain.from_iterable(groups), key=lambda chunk: chunk.chunk))
 
     def manifest_text(self) -> bytes:
         """Read the manifest as compact JSON; empty if preflight has not finished."""
@@ -173,10 +185,20 @@ class Ledger(RunObjects):
         name = _segment(chunk, start)
         return self._read(name, self._segment_named(self._root + name))
 
-    def segment_before(self, chunk: int, byte: int) -> Segment | None:
-        """Read the last segment of a chunk that begins before a byte."""
-        start = self._start_before(f"chunks/{chunk:05d}/", byte)
-        return None if start is None else self.find_segment(chunk, start)
+    def last_segment(self, chunk: Chunk, names: AgesPage | None = None) -> Segment | None:
+        """Read the last segment of a chunk: each begins where the one before it ends.
+
+        `names`: a page of names in `chunks`, which shows what exists if that is all of them.
+        """
+        last, byte = None, chunk.start
+        while byte < chunk.end:
+            name = _segment(chunk.chunk, byte).removeprefix("chunks/")
+            is_absent = names is not None and not names.more and name not in names.ages
+            found = None if is_absent else self.find_segment(chunk.chunk, byte)
+            if found is None or not byte < found.end.byte <= chunk.end:
+                break
+            last, byte = found, found.end.byte
+        return last
 
     def put_segment(self, segment: Segment) -> Segment:
         """Write a segment unless it exists; return the segment that is valid."""
@@ -359,23 +381,23 @@ class Attempt:
         self._name = secrets.token_hex(8)
         self._number = 0
         self._start = start.byte
-        self._recorded_from = self._recorded_to = start.byte
+        self._recorded_from = self.recorded_to = start.byte
 
-    def cover(self, end: int, rows: int, untouched_before: Callable[[], int | None]) -> None:
+    def cover(self, end: int, rows: int, untouched: int | None, places: int = 1) -> None:
         """Record that rows before byte `end` may be sent from now on.
 
         Args:
             end: Byte after the last of these rows.
             rows: Number of rows from the start to `end`.
-            untouched_before: Returns the byte before which this invocation has sent no row and
-                never will; None if it has sent rows.
+            untouched: Byte before which this invocation has sent no row of the chunk and never
+                will; None if it has sent rows.
+            places: Chunks that the invocation reads in turn. They share the rows in advance.
 
         Raises the error of a failed write to the ledger. The rows must not be sent then.
         """
-        if end <= self._recorded_to:
+        if self.recorded_to >= self._chunk.end:
             return
-        ahead = (end - self._start) * AHEAD_ROWS // max(1, rows)
-        untouched = untouched_before()
+        ahead = (end - self._start) * AHEAD_ROWS // (places * max(1, rows))
         # Rows sent since the last record lie after the bytes that were untouched at that time.
         self._record(
             self._recorded_from if untouched is None else untouched,
@@ -409,7 +431,7 @@ class Attempt:
         # Counted before the write, because an object may exist although its write failed.
         self._number += 1
         self._ledger.put_attempt(self._chunk.chunk, name)
-        self._recorded_from, self._recorded_to = start, end
+        self._recorded_from, self.recorded_to = start, end
 
 
 def _last_ranges(names: Sequence[str]) -> dict[str, Range]:
@@ -435,10 +457,10 @@ def temporary_ledger() -> Iterator[Ledger]:
         yield Ledger(FolderStore(Path(folder)), "scratch")
 
 
-def _chunks(value: Any) -> tuple[Chunk, ...]:
+def _groups(value: Any) -> tuple[tuple[Chunk, ...], ...]:
     if not isinstance(value, list):
         raise TypeError("a manifest is a list")
-    return tuple(Chunk.from_json(each) for each in value)
+    return tuple(tuple(map(Chunk.from_json, each["chunks"])) for each in value)
 
 
 def _listing_page(listing: str, page: int) -> str:

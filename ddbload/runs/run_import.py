@@ -65,7 +65,7 @@ TASKS_OF_PROCESS = 2
 
 
 class ChunkWorker:
-    """Worker that imports one chunk after the other, with one driver for the whole run."""
+    """Worker that imports some chunks after the others, with one driver for the whole run."""
 
     def __init__(self, settings: LocalSettings, context: Context, run: str) -> None:
         record = context.ledger(run).record()
@@ -82,17 +82,16 @@ class ChunkWorker:
         self._reader = RunReader(record, context.transform)
 
     def __call__(self, task: ImportTask) -> ImportResult | DdbloadError:
-        """Import a chunk until a deadline; return an error instead of raising it."""
-        context = self._context
-        start = task.chunk.start if task.cursor is None else task.cursor.byte
-        begin = task.chunk.start if self._reader.reads_from_chunk else 0
-        deadline = context.clock() + step_seconds(self._settings.segment_seconds, start - begin)
+        """Import chunks until a deadline; return an error instead of raising it."""
+        context, chunk = self._context, task.chunks[0]
+        skipped = 0 if self._reader.reads_from_chunk else chunk.end
+        deadline = context.clock() + step_seconds(self._settings.segment_seconds, skipped)
         try:
             return import_chunk(task, replace(context, deadline=deadline), self._reader)
         except DdbloadError as error:
             return error
         except Exception as error:  # noqa: BLE001 - its text may quote row data: only its place is kept
-            return unexpected(error, f"importing chunk {task.chunk.chunk}")
+            return unexpected(error, f"importing chunk {chunk.chunk}")
 
     def close(self) -> None:
         """End the threads, and record that this worker sends nothing any more."""
@@ -341,7 +340,7 @@ def _import_tasks(
 
     with closing(results()) as found:
         for task, result in found:
-            totals.finished(task.chunk.chunk)
+            totals.finished(task.chunks)
             if isinstance(result, Cancelled):
                 enough = True
             elif isinstance(result, DdbloadError):
@@ -349,31 +348,34 @@ def _import_tasks(
                     # The request was given up because of the stop; it would have been retried.
                     continue
                 failed = True
-                totals.failed(task.chunk.chunk)
+                chunk = task.chunks[0].chunk if result.chunk is None else result.chunk
+                totals.failed(chunk)
                 enough = enough or not result.chunk_local
-                chunk = task.chunk.chunk
                 ledger.put_failure(Failure.of(result, chunk=chunk, at=context.now()))
             else:
-                if result.segment is not None:
-                    totals.add(result.segment, adopted=result.adopted)
-                if result.cursor is not None:
-                    again = ImportTask(run, result.chunk, result.cursor, result.stalled)
-                    tasks.appendleft(again)
+                for segment in result.segments:
+                    totals.add(segment, adopted=False)
+                for failure in result.failed:
+                    failed = True
+                    totals.failed(failure.chunk or 0)
+                if result.chunks:
+                    tasks.appendleft(ImportTask(run, result.chunks, result.stalled))
     return failed
 
 
 def _remaining_tasks(
     run: str, ledger: Ledger, manifest: Sequence[Chunk], totals: LocalProgress
 ) -> deque[ImportTask]:
-    """List a task for each chunk that is not fully imported, starting at its last cursor."""
-    tasks: deque[ImportTask] = deque()
+    """List a task for each group of chunks, with those that are not fully imported."""
+    left: set[Chunk] = set()
     for chunk, chain in iter_chains(ledger, manifest):
         for segment in chain:
             totals.add(segment, adopted=True)
         if not chain or not chain[-1].proven:
-            tasks.append(ImportTask(run, chunk, chain[-1].end if chain else None))
+            left.add(chunk)
     totals.show()
-    return tasks
+    groups = (tuple(each for each in group if each in left) for group in ledger.find_groups() or ())
+    return deque(ImportTask(run, group) for group in groups if group)
 
 
 def _preflight(
@@ -410,6 +412,7 @@ class LocalProgress:
         self._watch = watch
         self._meter = ProgressMeter(clock)
         self._step = CHECKING
+        # By the first chunk of a task.
         self._running: dict[int, WorkTotals] = {}
         self._positions: dict[int, int] = {}
 
@@ -433,21 +436,23 @@ class LocalProgress:
 
     def progress(self, now: ChunkProgress) -> None:
         """Replace the progress of a running task."""
-        states, (chunk, totals) = self._meter.chunks, now
-        if states[chunk] == DONE_CHUNK:
+        states, (chunks, totals) = self._meter.chunks, now
+        if states[chunks[0]] == DONE_CHUNK:
             # The report arrived after the end of its task.
             return
-        self._running[chunk] = totals
-        states.set_state(chunk, RUNNING_CHUNK)
+        self._running[chunks[0]] = totals
+        for chunk in chunks:
+            states.set_state(chunk, RUNNING_CHUNK)
         self.show()
 
-    def finished(self, chunk: int) -> None:
+    def finished(self, chunks: Sequence[Chunk]) -> None:
         """Drop the progress of a finished task, and show the state from its segments."""
-        self._running.pop(chunk, None)
-        if chunk in self._positions:
-            self._meter.chunks.set_position(chunk, self._positions[chunk])
-        else:
-            self._meter.chunks.set_state(chunk, WAITING)
+        for chunk in (each.chunk for each in chunks):
+            self._running.pop(chunk, None)
+            if chunk in self._positions:
+                self._meter.chunks.set_position(chunk, self._positions[chunk])
+            else:
+                self._meter.chunks.set_state(chunk, WAITING)
 
     def failed(self, chunk: int) -> None:
         """Show a chunk as failed."""

@@ -1,11 +1,14 @@
-"""Import a chunk: one byte range, or as much of it as the deadline allows.
+"""Import chunks side by side: byte ranges, or as much of them as the deadline allows.
 
-An invocation writes one segment to the ledger: the rows that have an outcome, counted.
+An invocation writes one segment to the ledger for each chunk: the rows that have an outcome,
+counted. The chunks lie far apart, so that the rows that are sent together load several partitions,
+even where a file is sorted. One scheduler has the rows of all.
 """
 
 from __future__ import annotations
 
-from contextlib import closing, nullcontext, suppress
+from collections.abc import Collection, Mapping, Sequence
+from contextlib import ExitStack, closing, nullcontext, suppress
 from dataclasses import dataclass, replace
 
 from ddbload.aws.table_description import require_same_table
@@ -13,7 +16,7 @@ from ddbload.context import Context
 from ddbload.contracts.chunks import Chunk
 from ddbload.contracts.column_mapping import row_writes
 from ddbload.contracts.results import Failure, Segment
-from ddbload.contracts.row_counts import ProgressSamples, WorkTotals
+from ddbload.contracts.row_counts import ProgressSamples, RowCounts, WorkTotals, WriteStats
 from ddbload.contracts.run_record import Cursor, RunRecord
 from ddbload.contracts.states import (
     CONSUMED_WRITE_UNITS,
@@ -36,9 +39,10 @@ from ddbload.errors import (
     TooManyRejects,
 )
 from ddbload.ledger.ledger import Attempt, Ledger
+from ddbload.parallel import each_in_threads
 from ddbload.reading.row_blocks import RunReader, rare_gc, read_chunk
 from ddbload.run_worker import WorkerSession
-from ddbload.source.decoding.decoded_source import SeekTrail
+from ddbload.steps.places import Place
 from ddbload.steps.row_feeder import FEED_READ_BYTES, RowFeeder, write_segment
 from ddbload.write.drivers import Driver, Job, concurrency_for, transport_for
 from ddbload.write.pacing.pacing import Pacing
@@ -61,84 +65,93 @@ _SENT_NOTHING = (
 def import_chunk(
     task: ImportTask, context: Context, reader: RunReader | None = None
 ) -> ImportResult:
-    """Import a chunk from its cursor on, and write the segment that counts its rows.
+    """Import chunks from where their segments end, and write segments that count their rows.
 
-    An existing segment is adopted. `reader` may be passed by a caller that imports many chunks of
-    one run. After an error the rows before it are finished, their segment and the failure are
-    written to the ledger, and the error is raised. That a run was cancelled is no failure of a
-    chunk, and is not written. A task with an `error` is not imported: its error is written to the
-    ledger for a function that was killed, or never started.
+    `reader` may be passed by a caller that imports many chunks. After an error the rows before it
+    are finished, their segments and the failure are written, and the error is raised; that of one
+    chunk once no other is left. A cancelled run is no failure of a chunk. Of a task with an `error`
+    only that is written, for a function that was killed, or never started.
     """
     ledger = context.ledger(task.run, None if reader is None else reader.record)
-    chunk = task.chunk
+    chunks = task.chunks
     if task.error is not None:
-        failure = replace(task.error, chunk=chunk.chunk, at=context.now())
-        if failure.name != Cancelled.__name__:
-            ledger.put_failure(failure)
-        return ImportResult(task.run, chunk, task.cursor, task.stalled, None, error=failure)
-    start = task.cursor or Cursor(chunk.start, chunk.first_line)
-    if not chunk.start <= start.byte < chunk.end:
-        raise InvalidPayload(f"the cursor, byte {start.byte}, lies outside chunk {chunk.chunk}")
+        failures = [replace(task.error, chunk=each.chunk, at=context.now()) for each in chunks]
+        if task.error.name != Cancelled.__name__:
+            each_in_threads(ledger.put_failure, failures)
+        return ImportResult(task.run, chunks, task.stalled, (), error=failures[0])
     record = ledger.record() if reader is None else reader.record
-    # A caller with a reader has the chunks from the ledger.
-    if reader is None and not context.manifests.has_chunk(ledger, record, chunk):
-        raise InvalidPayload(
-            f"chunk {chunk.chunk}, byte {chunk.start} to {chunk.end}, is not one of run"
-            f" {task.run}: its manifest.json has the chunks"
-        )
+    for chunk in chunks:
+        # A caller with a reader has the chunks from the ledger.
+        if reader is None and not context.manifests.has_chunk(ledger, record, chunk):
+            raise InvalidPayload(
+                f"chunk {chunk.chunk}, byte {chunk.start} to {chunk.end}, is not one of run"
+                f" {task.run}: its manifest.json has the chunks"
+            )
     try:
         reader = reader or RunReader(record, context.transform)
         context = context.confined(record.payload.source)
-        _require_row_start(start, chunk, ledger)
-        segment = ledger.find_segment(chunk.chunk, start.byte)
-        if segment is not None:
-            return _result(task, segment, adopted=True)
-        control = context.control
-        alone = context.is_whole_run
+        names = ledger.page("chunks") if len(chunks) > 1 else None
+        last = each_in_threads(lambda chunk: ledger.last_segment(chunk, names), chunks)
+        starts = {
+            chunk: Cursor(chunk.start, chunk.first_line) if segment is None else segment.end
+            for chunk, segment in zip(chunks, last, strict=True)
+            if segment is None or not segment.proven
+        }
+        chunks = tuple(starts)
+        if not chunks:
+            return ImportResult(task.run, (), 0, ())
+        control, alone = context.control, context.is_whole_run
         with (
             nullcontext()
             if control is None
             else control.importing(ledger, record, alone=alone) as session
         ):
-            return _import(task, start, reader, ledger, context, session)
+            return _import(replace(task, chunks=chunks), starts, reader, ledger, context, session)
     except Cancelled:
         raise
     except DdbloadError as error:
+        failed = [each.chunk for each in chunks] if error.chunk is None else [error.chunk]
+        failures = [Failure.of(error, chunk=chunk, at=context.now()) for chunk in failed]
         with suppress(DdbloadError):
             # The error is raised even if the ledger cannot be written.
-            ledger.put_failure(Failure.of(error, chunk=chunk.chunk, at=context.now()))
+            each_in_threads(ledger.put_failure, failures)
         raise
 
 
 def _import(
     task: ImportTask,
-    start: Cursor,
+    starts: Mapping[Chunk, Cursor],
     reader: RunReader,
     ledger: Ledger,
     context: Context,
     session: WorkerSession | None,
 ) -> ImportResult:
-    """Import the rows from the cursor on, until the deadline, a stop, or the chunk's end."""
+    """Import rows from the cursors on, until the deadline, a stop, or the end of all chunks."""
     if session is not None:
         worker, must_stop, clock = session, context.should_stop, context.clock
         context = replace(
             context, should_stop=lambda: worker.stop_requested(clock()) or must_stop()
         )
     work = None
+    errors: list[DdbloadError] = []
     if not reader.record.mode.writes:
         # Imported here: an import does not need it.
-        from ddbload.steps.plan_mode import plan_chunk
+        from ddbload.steps.plan_mode import plan_chunks
 
-        segment = plan_chunk(task.chunk, start, reader, ledger, context, session)
+        segments = plan_chunks(starts, errors, reader, ledger, context, session)
     else:
-        work = _ChunkImport(task.chunk, start, reader, ledger, context, session)
-        segment = work.run()
-    if session is not None and (segment is None or not segment.proven):
+        work = _GroupImport(starts, errors, reader, ledger, context, session)
+        segments = work.run()
+    ended = {each.chunk for each in segments if each.proven} | {each.chunk for each in errors}
+    left = tuple(chunk for chunk in task.chunks if chunk.chunk not in ended)
+    failures = _finish_failed(errors, left, ledger, context)
+    if session is not None and left:
         session.raise_pending()
-    if segment is None:
+    if not segments and not errors:
         context.measure({STALLED_INVOCATIONS: 1})
-        return _stalled_result(task, start, context, work)
-    rows, wrote = segment.rows, segment.work
+        return _stalled_result(task, starts[task.chunks[0]], context, work)
+    rows = sum((each.rows for each in segments), RowCounts())
+    wrote = sum((each.work for each in segments), WriteStats())
     context.measure(
         {
             **dict(zip(ROW_METRICS, (rows.read, *rows.outcomes.values()), strict=True)),
@@ -146,45 +159,41 @@ def _import(
             CONSUMED_WRITE_UNITS: wrote.consumed_wcu,
         }
     )
-    return _result(task, segment)
+    return ImportResult(task.run, left, 0, tuple(segments), failures)
 
 
-def _require_row_start(start: Cursor, chunk: Chunk, ledger: Ledger) -> None:
-    """Raise `InvalidPayload` for a cursor at which no segment of the chunk ends.
-
-    Rows begin there, and at the chunk's start. Any other byte may lie within a row.
-    """
-    if start == Cursor(chunk.start, chunk.first_line):
-        return
-    before = ledger.segment_before(chunk.chunk, start.byte)
-    if before is None or before.end != start:
-        raise InvalidPayload(
-            f"the cursor, byte {start.byte}, line {start.line}, is not where an earlier invocation"
-            f" of chunk {chunk.chunk} stopped: no row may begin there"
-        )
-
-
-def _result(task: ImportTask, segment: Segment, *, adopted: bool = False) -> ImportResult:
-    cursor = None if segment.proven else segment.end
-    return ImportResult(task.run, task.chunk, cursor, 0, segment, adopted)
+def _finish_failed(
+    errors: Sequence[DdbloadError], left: Sequence[Chunk], ledger: Ledger, context: Context
+) -> tuple[Failure, ...]:
+    """Write the failures of chunks; raise an error if it is not of one chunk, or none is left."""
+    general = [error for error in errors if not (error.permanent and error.chunk_local)]
+    raised = next(iter(general or ([] if left else errors)), None)
+    others = [error for error in errors if error is not raised]
+    failures = [Failure.of(error, chunk=error.chunk, at=context.now()) for error in others]
+    each_in_threads(ledger.put_failure, failures)
+    if raised is not None:
+        raise raised
+    return tuple(failures)
 
 
 def _stalled_result(
-    task: ImportTask, start: Cursor, context: Context, work: _ChunkImport | None
+    task: ImportTask, start: Cursor, context: Context, work: _GroupImport | None
 ) -> ImportResult:
-    """Return the same cursor; raise `NoProgress` after too many invocations without an outcome."""
+    """Return the same chunks; raise `NoProgress` after too many invocations without an outcome."""
     waited, cause = (False, _SENT_NOTHING.format("")) if work is None else work.stall
     # Waiting for the WCU budget does not count as a stall: one row may take minutes of it.
     stalled = task.stalled + (not (context.should_stop() or waited))
     if stalled >= MAX_STALLED:
+        chunk, *others = task.chunks
         where = f"byte {start.byte}"
-        if task.chunk.first_line:
+        if chunk.first_line:
             where = f"line {start.line}, {where}"
+        beside = f" and {len(others)} beside it" if others else ""
         raise NoProgress(
-            f"chunk {task.chunk.chunk} settled no row in {stalled} invocations ({where}):"
+            f"chunk {chunk.chunk}{beside} settled no row in {stalled} invocations ({where}):"
             f" {cause}, then {TAKE_UP}"
         )
-    return ImportResult(task.run, task.chunk, start, stalled, None)
+    return ImportResult(task.run, task.chunks, stalled, ())
 
 
 def worker_pacing(record: RunRecord, context: Context) -> Pacing:
@@ -198,11 +207,12 @@ def worker_pacing(record: RunRecord, context: Context) -> Pacing:
 
 
 @dataclass(eq=False)
-class _ChunkImport:
-    """Work of one invocation on a chunk."""
+class _GroupImport:
+    """Work of one invocation on its chunks."""
 
-    chunk: Chunk
-    start: Cursor
+    starts: Mapping[Chunk, Cursor]
+    errors: list[DdbloadError]
+    """Errors that ended chunks, added at the end."""
     reader: RunReader
     ledger: Ledger
     context: Context
@@ -216,18 +226,22 @@ class _ChunkImport:
             context.worker if session is None else session.worker, context.now(), context.clock()
         )
         options = record.payload.options
-        # Only conditions need attempts.
-        self._attempt = None
-        if record.keeps_attempts:
-            self._attempt = Attempt(self.ledger, self.chunk, self.start)
-        identical = RowOutcome.WRITTEN if self._attempt is None else RowOutcome.IDENTICAL
+        # Positions decide between rows of one key, whatever their order.
+        has_own_keys = len(self.starts) > 1 and record.mode.keeps_position
+        self._places = [
+            Place(
+                *(reader, chunk, start, number),
+                # Only conditions need attempts.
+                Attempt(self.ledger, chunk, start) if record.keeps_attempts else None,
+                has_own_keys=has_own_keys,
+            )
+            for number, (chunk, start) in enumerate(self.starts.items())
+        ]
+        identical = RowOutcome.IDENTICAL if record.keeps_attempts else RowOutcome.WRITTEN
         writes = row_writes(record.payload, record.table)
         merging = writes if writes is not None and writes.merges else None
         self._feeder = RowFeeder(
-            *(reader, self.chunk, self.start),
-            clock=context.clock,
-            attempt=self._attempt,
-            writes=merging,
+            record, reader.encoder, self._places, clock=context.clock, writes=merging
         )
         endpoint = context.endpoint or EndpointFeatures()
         self._requests = WriteRequests(
@@ -238,7 +252,6 @@ class _ChunkImport:
             identical=identical,
             same_types=record.payload.source.kind.has_columns,
         )
-        self._trail = SeekTrail()
         self._scheduler = Scheduler(
             concurrency=concurrency_for(options),
             deadline=context.deadline,
@@ -270,28 +283,23 @@ class _ChunkImport:
             " endpoint"
         )
 
-    def run(self) -> Segment | None:
-        """Write rows until the deadline or the chunk's end; their segment, None without outcomes.
+    def run(self) -> list[Segment]:
+        """Write rows until the deadline or the end of all chunks; return the segments that count.
 
-        Raises the error that ended the work early, after the segment is written.
+        Raises the error that ended all of the work early, after the segments are written.
         """
         try:
             self._require_same_table()
             self._write_rows()
             self._report_progress()
-            segment = self._make_segment()
-            if segment.work.requests:
+            segments = self._make_segments()
+            if self._scheduler.stats.requests:
                 self._require_same_table()
-            counted = None
-            if segment.end.byte > self.start.byte:
-                rejects = self._feeder.rejects(segment.rows.read - segment.rows.filtered)
-                own = self._count_own_items(segment)
-                counted = write_segment(own, rejects, self._trail, self.ledger, self.session)
-            self._trim_attempt(segment, counted)
-            self._raise_pending_error()
+            counted = self._write_segments(segments)
+            self._raise_pending_error({each.chunk for each in counted if each.proven})
             return counted
         finally:
-            self._feeder.attach(iter(()), None)
+            self._feeder.attach(None)
 
     def _require_same_table(self) -> None:
         """Raise an error if the table was replaced: checked before and after all requests.
@@ -313,12 +321,14 @@ class _ChunkImport:
         """Run a driver: it gets rows from the feeder, and asks the scheduler which to send when."""
         context, feeder = self.context, self._feeder
         options = self._record.payload.options
-        blocks = read_chunk(
-            *(self.reader, self.chunk, self.start, self.ledger, context, FEED_READ_BYTES),
-            trail=self._trail,
-        )
-        with closing(blocks), rare_gc():
-            feeder.attach(blocks, self._scheduler)
+        with ExitStack() as opened, rare_gc():
+            for place in self._places:
+                blocks = read_chunk(
+                    *(self.reader, place.chunk, place.start, self.ledger, context),
+                    *(FEED_READ_BYTES, place.trail),
+                )
+                place.blocks = opened.enter_context(closing(blocks))
+            feeder.attach(self._scheduler)
             job = Job(
                 scheduler=self._scheduler,
                 feed=feeder.feed,
@@ -336,7 +346,6 @@ class _ChunkImport:
                 driver.run(job)
 
     def _report_progress_and_check_stop(self) -> bool:
-        # Called thousands of times a second.
         now = self.context.clock()
         if now >= self._report_at:
             self._report_at = now + PROGRESS_SECONDS
@@ -344,89 +353,148 @@ class _ChunkImport:
         return self.context.should_stop()
 
     def _report_progress(self) -> None:
-        counts, work = self._feeder.counts(self._scheduler), self._scheduler.stats
+        outcomes, work = self._scheduler.outcomes, self._scheduler.stats
+        settled = filtered = answered = 0
+        unsettled = self._feeder.unsettled(outcomes.frontier)
+        for place, first in zip(self._places, unsettled, strict=True):
+            bytes_settled, block_start = place.settled_bytes(first)
+            place.trail.discard_before(block_start)
+            settled += bytes_settled
+            filtered += place.filtered_before(first)
+            answered += place.filtered
         # Rows beyond the frontier, too: their write units are consumed now.
-        answered = self._scheduler.outcomes.answered + self._feeder.pending.filtered
+        answered += outcomes.answered
         self._samples.add(self.context.clock(), answered, work.consumed_wcu, work.throttled)
-        settled, block_start = self._feeder.settled_bytes(self._scheduler.outcomes.frontier)
-        self._trail.discard_before(block_start)
-        totals = WorkTotals(counts, work, settled)
-        self.context.progress((self.chunk.chunk, totals))
+        rows = outcomes.counts + RowCounts(read=filtered, filtered=filtered)
+        totals = WorkTotals(rows, work, settled)
+        self.context.progress((tuple(place.chunk.chunk for place in self._places), totals))
         if self.session is not None:
-            self.session.progress(self.chunk.chunk, self.start.byte, totals)
+            place = self._places[0]
+            self.session.progress(place.chunk.chunk, place.start.byte, totals)
 
-    def _make_segment(self) -> Segment:
-        """Count the rows before the first one without an outcome."""
-        outcomes = self._scheduler.outcomes
-        end = self._feeder.cursor(outcomes.frontier)
-        all_rows = self._feeder.exhausted and not outcomes.ahead
-        segment = Segment(
-            chunk=self.chunk.chunk,
-            start=self.start,
-            end=end,
-            proven=all_rows and end.byte == self.chunk.end,
-            rows=self._feeder.counts(self._scheduler),
-            work=self._scheduler.stats,
-            rejects=None,
-            times=self._samples.times(self.context.clock()),
-            padding=self._feeder.padding_before(end.byte) or None,
-            # Rows whose key came before count only where the last request to arrive wins.
-            repeated=self._scheduler.repeated if self._record.mode.last_request_wins else 0,
-        )
-        if not segment.rows.conserved:
-            raise ConservationViolated(
-                f"chunk {segment.chunk} from byte {segment.start.byte}: {segment.rows} does not"
-                " add up: please report it"
+    def _make_segments(self) -> list[Segment]:
+        """Count the rows of each place before the first one without an outcome.
+
+        The first segment that counts rows has the requests of all.
+        """
+        outcomes, now = self._scheduler.outcomes, self.context.clock()
+        unsettled = self._feeder.unsettled(outcomes.frontier)
+        segments, work = list[Segment](), self._scheduler.stats
+        # Rows whose key came before count only where the last request to arrive wins.
+        repeated = self._scheduler.repeated if self._record.mode.last_request_wins else 0
+        read = outcomes.frontier + sum(map(Place.filtered_before, self._places, unsettled))
+        for place, first in zip(self._places, unsettled, strict=True):
+            end, filtered = place.cursor(first), place.filtered_before(first)
+            rows = outcomes.counts_of(place.number) + RowCounts(read=filtered, filtered=filtered)
+            times = self._samples.times(now, rows.read / max(1, read), of_work=bool(work.requests))
+            segment = Segment(
+                chunk=place.chunk.chunk,
+                start=place.start,
+                end=end,
+                proven=first is None and end.byte == place.chunk.end,
+                rows=rows,
+                work=work,
+                rejects=None,
+                times=times,
+                padding=place.padding_before(end.byte) or None,
+                repeated=repeated,
             )
-        return segment
+            if not rows.conserved:
+                raise ConservationViolated(
+                    f"chunk {segment.chunk} from byte {segment.start.byte}: {rows} does not"
+                    " add up: please report it"
+                )
+            segments.append(segment)
+            if end.byte > place.start.byte:
+                work, repeated = WriteStats(), 0
+        return segments
 
-    def _count_own_items(self, segment: Segment) -> Segment:
+    def _write_segments(self, segments: Sequence[Segment]) -> list[Segment]:
+        """Write the segments that count rows; return those that count."""
+        last, frontier = self._scheduler.last_possible_write(), self._scheduler.outcomes.frontier
+
+        def write(each: tuple[Place, Segment]) -> tuple[Segment | None, bool]:
+            place, segment = each
+            counted, is_own = None, False
+            try:
+                if segment.end.byte > place.start.byte:
+                    own, rejects = self._count_own_items(place, segment), place.rejects(frontier)
+                    counted, is_own = write_segment(own, rejects, place.trail, self.ledger)
+                self._trim_attempt(place, segment, counted, last)
+            except DdbloadError as error:
+                error.chunk = segment.chunk
+                raise
+            return counted, is_own
+
+        found = each_in_threads(write, [*zip(self._places, segments, strict=True)])
+        own = [counted for counted, is_own in found if counted is not None and is_own]
+        if self.session is not None and own:
+            rows = sum((each.rows for each in own), RowCounts())
+            size = sum(each.bytes for each in own)
+            self.session.settle(WorkTotals(rows, self._scheduler.stats, size))
+        return [counted for counted, _ in found if counted is not None]
+
+    def _count_own_items(self, place: Place, segment: Segment) -> Segment:
         """Count identical items as written where another invocation may have written them.
 
         They are uncertain, and so are those that a request without an answer may have written.
         """
-        if self._attempt is None:
+        if place.attempt is None:
             return segment
         outcomes, own = self._scheduler.outcomes, 0
-        identical, unseen = map(outcomes.count, (RowOutcome.IDENTICAL, RowOutcome.UNSEEN))
+        identical, unseen, uncertain = (
+            outcomes.count(outcome, place.number)
+            for outcome in (RowOutcome.IDENTICAL, RowOutcome.UNSEEN, RowOutcome.UNCERTAIN)
+        )
         if identical or unseen:
-            own = self._feeder.identical_within(self._attempt.others(segment.end.byte))
+            own = place.identical_within(place.attempt.others(segment.end.byte))
         rows = segment.rows
         rows = replace(rows, written=rows.written + own, skipped=rows.skipped - own)
-        uncertain = own + outcomes.count(RowOutcome.UNCERTAIN)
-        segment = replace(segment, rows=rows, uncertain=uncertain)
+        segment = replace(segment, rows=rows, uncertain=own + uncertain)
         if unseen or self._record.payload.options.condition is not None:
             # An emulator does not return the item, so it may or may not be identical. Rows that
             # a user's condition skips have other reasons.
             return segment
         return replace(segment, identical=identical - own)
 
-    def _trim_attempt(self, segment: Segment, counted: Segment | None) -> None:
+    def _trim_attempt(
+        self, place: Place, segment: Segment, counted: Segment | None, last: int | None
+    ) -> None:
         """Record in the ledger which rows this invocation put beyond the segment that counts.
 
-        If another invocation's segment counts and ends elsewhere, the record stays as it is: it
-        covers more rows than were put, which is safe. After the chunk's last segment no
-        invocation reads the record.
+        If another's segment counts, the record stays: it covers more rows than were put. After the
+        last segment no invocation reads it. `last`: the last row that may have been put.
         """
-        if self._attempt is None:
+        if place.attempt is None:
             return
         if counted is not None and (counted.proven or counted.end != segment.end):
             return
-        last, end = self._scheduler.last_possible_write(), segment.end.byte
-        self._attempt.trim(end, end if last is None else self._feeder.pending.byte(last) + 1)
+        end = segment.end.byte
+        beyond = 0 if last is None else self._feeder.pending.byte_after(place.number, last)
+        place.attempt.trim(end, max(end, beyond))
 
-    def _raise_pending_error(self) -> None:
-        limit = self._record.payload.options.reject_limit
-        if self._scheduler.fatal is not None:
-            raise self._scheduler.fatal
-        error = self._feeder.error
+    def _raise_pending_error(self, done: Collection[int]) -> None:
+        """Raise what ended all work, with a chunk that is not `done`; add others to `errors`."""
+        left = [each for each in self._places if each.chunk.chunk not in done] or self._places
         # A request that was given up at the deadline is repeated by the next invocation.
-        if error is not None and (error.permanent or not self.context.must_end()):
+        is_late = self.context.must_end()
+        error = self._scheduler.fatal or self._feeder.error
+        if error is not None and (error.permanent or not is_late or self._scheduler.fatal):
+            error.chunk = left[0].chunk.chunk
             raise error
-        if self._feeder.has_too_many_rejects:
-            rejected, read = self._feeder.rejected, self._feeder.pending.rows
+        for place in self._places:
+            error = place.error
+            if error is not None and (error.permanent or not is_late):
+                error.chunk = place.chunk.chunk
+                self.errors.append(error)
+        if self._feeder.has_too_many_rejects and not self.errors:
+            worst = max(left, key=lambda place: len(place.rejected)).chunk.chunk
+            limit = self._record.payload.options.reject_limit
+            rejected, read = self._feeder.rejected, self._feeder.rows_read
             of_rows = "" if limit.percent is None else f", {rejected:,} of the {read:,} rows read"
-            raise TooManyRejects(
-                f"chunk {self.chunk.chunk} has more rejects than max_rejects allows ({limit}"
+            too_many = TooManyRejects(
+                f"chunk {worst} has more rejects than max_rejects allows ({limit}"
                 f"{of_rows}): look at them, then mend the file, or allow more and {TAKE_UP}"
             )
+            too_many.chunk = worst
+            raise too_many

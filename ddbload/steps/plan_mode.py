@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping
 from contextlib import closing
 
 from ddbload.context import Context
@@ -22,7 +23,35 @@ from ddbload.steps.row_feeder import MAX_REJECT_BYTES, write_segment
 PLAN_READ_BYTES = 256 * 1024
 
 
-def plan_chunk(
+def plan_chunks(
+    starts: Mapping[Chunk, Cursor],
+    errors: list[DdbloadError],
+    reader: RunReader,
+    ledger: Ledger,
+    context: Context,
+    session: WorkerSession | None,
+) -> list[Segment]:
+    """Check one chunk after the other until the deadline; return their segments.
+
+    Errors of chunks, and the first other one, are added to `errors`.
+    """
+    segments: list[Segment] = []
+    for chunk, start in starts.items():
+        try:
+            segment = _plan_chunk(chunk, start, reader, ledger, context, session)
+        except DdbloadError as error:
+            error.chunk = chunk.chunk
+            errors.append(error)
+            if error.chunk_local:
+                continue
+            break
+        segments += [] if segment is None else [segment]
+        if context.must_end():
+            break
+    return segments
+
+
+def _plan_chunk(
     chunk: Chunk,
     start: Cursor,
     reader: RunReader,
@@ -67,7 +96,7 @@ def plan_chunk(
                 end = block.end
                 samples.add(context.clock(), rows.read, work.consumed_wcu, work.throttled)
                 done = end.byte - start.byte - padding
-                context.progress((chunk.chunk, WorkTotals(rows, work, done)))
+                context.progress(((chunk.chunk,), WorkTotals(rows, work, done)))
                 trail.discard_before(end.byte)
                 if context.must_end() or reject_bytes > MAX_REJECT_BYTES:
                     break
@@ -80,7 +109,9 @@ def plan_chunk(
             times=samples.times(context.clock()),
             padding=padding or None,
         )
-        segment = write_segment(segment, (lines, dict(causes)), trail, ledger, session)
+        segment, is_own = write_segment(segment, (lines, dict(causes)), trail, ledger)
+        if session is not None and is_own:
+            session.settle(WorkTotals(segment.rows, segment.work, segment.bytes))
     # A request that was given up at the deadline is repeated by the next invocation.
     if error is not None and (error.permanent or not context.must_end()):
         raise error

@@ -10,7 +10,13 @@ from typing import Any
 
 from ddbload.aws.table_description import has_statements, table_notices
 from ddbload.context import Context
-from ddbload.contracts.chunks import Chunk, ListingCursor, ManifestPart, PreflightCursor
+from ddbload.contracts.chunks import (
+    Chunk,
+    ListingCursor,
+    ManifestPart,
+    PreflightCursor,
+    groups_of_chunks,
+)
 from ddbload.contracts.column_mapping import HMAC_KEY, key_fingerprint
 from ddbload.contracts.payload import Payload, asked_hash, check_run_id, differing
 from ddbload.contracts.results import DONE
@@ -241,12 +247,14 @@ def _finish_manifest(
         )
     if size is None and not manifest.padded:
         size = chunks[-1].end if chunks else record.data_start.byte
-    workers = max(1, min(record.most_workers or record.workers, len(chunks)))
+    most = record.workers if record.has_places else record.most_workers or record.workers
+    workers = max(1, min(most, len(chunks)))
     counted = replace(record, size=size, workers=workers, padded=manifest.padded)
     if counted != record:
         ledger.put_record(counted)
     if written is None:
-        ledger.put_manifest(chunks)
+        apart = groups_of_chunks(chunks, workers) if record.has_places else [*zip(chunks)]
+        ledger.put_manifest(apart)
     return counted
 
 

@@ -1,21 +1,18 @@
-"""Feed the scheduler with a chunk's rows: read, encode, check, and offer them.
+"""Feed the scheduler with the rows of chunks: read, encode, check, and offer them.
 
 Rows stay in memory, by handle, until DynamoDB has acknowledged them.
 """
 
 from __future__ import annotations
 
-from array import array
-from bisect import bisect_left
-from collections import Counter, deque
-from collections.abc import Callable, Hashable, Iterator, Sequence
+from bisect import bisect_right
+from collections import deque
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
-from ddbload.contracts.chunks import Chunk, ObjectSlice
 from ddbload.contracts.results import Segment
-from ddbload.contracts.row_counts import RowCounts
-from ddbload.contracts.run_record import Cursor
+from ddbload.contracts.run_record import RunRecord
 from ddbload.dynamodb import limits
 from ddbload.dynamodb.attribute_values import Attributes
 from ddbload.dynamodb.modes import RowWrites
@@ -23,11 +20,11 @@ from ddbload.errors import DdbloadError
 from ddbload.items.batch_encoder import MAX_ROW_BYTES, EncodedRows
 from ddbload.items.item_requests import Item, Request, item_of_request, named_values
 from ddbload.items.row_encoder import RowEncoder
-from ddbload.ledger.ledger import Attempt, Ledger
-from ddbload.reading.row_blocks import ChunkBlock, RunReader
-from ddbload.rows.blocks import Block, Defect, RowPositions
-from ddbload.run_worker import WorkerSession
+from ddbload.ledger.ledger import Ledger
+from ddbload.parallel import each_in_threads
+from ddbload.rows.blocks import Defect
 from ddbload.source.decoding.decoded_source import SeekTrail
+from ddbload.steps.places import PendingBlock, Place
 from ddbload.write.scheduler.scheduler import Scheduler
 
 FEED_READ_BYTES = 64 * 1024
@@ -36,25 +33,12 @@ READ_AHEAD_BYTES = 1024 * 1024
 """Most bytes whose rows are offered together: the scheduler spreads these over partitions."""
 READ_AHEAD_SECONDS = 0.25
 """Longest time that the rows of a full request wait for more rows to be offered with them."""
+TURN_ROWS = 25
+"""Rows of a block with few partition keys that are taken before it is the next place's turn."""
+UNTHROTTLED_ROWS = 10_000
+"""Rows after which places take no turns, unless requests were throttled: turns take CPU time."""
 MAX_REJECT_BYTES = 32 * 1024 * 1024
 """Bytes of rejects that end a segment; the next invocation continues."""
-
-
-@dataclass(slots=True)
-class PendingBlock:
-    """Positions of rows that were read together; `first` is the handle of the first row."""
-
-    first: int
-    positions: RowPositions
-    encoder: RowEncoder
-    """Encoder of the object that the rows are from."""
-    filtered: int
-    """Rows that are left out before the block, from the cursor on."""
-
-    @property
-    def end(self) -> int:
-        """Handle after the last row."""
-        return self.first + self.positions.count
 
 
 @dataclass(slots=True)
@@ -68,7 +52,7 @@ class PendingRequests:
 
 
 class PendingRows:
-    """Rows by handle: 0, 1, 2, … in their order in the chunk, from the cursor on.
+    """Rows by handle: 0, 1, 2, … in the order in which they are taken from their places.
 
     `writes` merges rows of one key into the last of them, which then stands for all.
     """
@@ -79,33 +63,25 @@ class PendingRows:
         self._merged: dict[int, Attributes] = {}
         self.rows = 0
         """Rows added so far: the next handle. Rows that are left out have none."""
-        self.filtered = 0
-        """Rows left out so far."""
         self.encoder = encoder
         """Encoder of the run."""
         self._blocks: deque[PendingBlock] = deque()
         self._requests: deque[PendingRequests] = deque()
 
-    def add(self, block: Block, offered: int, encoder: RowEncoder | None = None) -> None:
-        """Encode a block's rows and keep them, together with others that were not offered yet.
+    def add(self, place: Place, most: int, offered: int) -> None:
+        """Take up to `most` rows of a place, together with others that were not offered yet.
 
-        `offered`: the first handle that the scheduler does not know. `encoder` is that of the
-        block's object, if not the run's.
+        `offered`: the first handle that the scheduler does not know.
         """
-        encoder = encoder or self.encoder
-        positions, encoded = encoder.read(block)
-        before = self.filtered
-        self.filtered += positions.filtered
-        if not positions.count:
-            return
-        self._blocks.append(PendingBlock(self.rows, positions, encoder, before))
+        block, encoded = place.take(most, self.rows)
+        self._blocks.append(block)
         last = self._requests[-1] if self._requests else None
         if last is None or last.first < offered:
-            self._requests.append(PendingRequests(self.rows, encoded, self.rows + len(encoded)))
+            self._requests.append(PendingRequests(self.rows, encoded, block.end))
         else:
-            last.end += len(encoded)
+            last.end = block.end
             last.encoded.extend(encoded)
-        self.rows += len(encoded)
+        self.rows = block.end
 
     def requests_with(self, handle: int) -> PendingRequests:
         """Return the requests that a row was encoded with. Raises `LookupError`."""
@@ -155,35 +131,43 @@ class PendingRows:
 
     def build(self, handle: int) -> Item | Defect:
         """Build a row's item by itself; its defect if there is one."""
-        block = self._block_of(handle)
-        positions, row = block.positions, handle - block.first
+        block = self.block_of(handle)
+        positions, row = block.positions, block.row_at(handle)
         return block.encoder.build(positions.data(row), positions.byte(row))
 
-    def filtered_before(self, handle: int) -> int:
-        """Count the rows left out before a row; all of them if it was not read yet."""
-        if handle >= self.rows:
-            return self.filtered
-        block = self._block_of(handle)
-        return block.filtered + block.positions.filtered_before(handle - block.first)
-
-    def position_in_block(self, handle: int) -> tuple[RowPositions, int]:
-        """Return the positions of the block that a row was read with, and its number in it."""
-        block = self._block_of(handle)
-        return block.positions, handle - block.first
+    def block_of(self, handle: int) -> PendingBlock:
+        """Return the part of a block that a row was read with."""
+        return self._blocks[bisect_right(self._blocks, handle, key=lambda block: block.end)]
 
     def byte(self, handle: int) -> int:
         """Return the byte at which a row begins in the source. Raises `SplitMismatch`."""
-        positions, row = self.position_in_block(handle)
-        return positions.byte(row)
+        block = self.block_of(handle)
+        return block.positions.byte(block.row_at(handle))
+
+    def unsettled(self, frontier: int) -> dict[int, tuple[PendingBlock, int]]:
+        """Find the first row of each place from a handle on: its block, and its number in it.
+
+        By the number of the place. Those of which all rows with handles are before it are missing.
+        """
+        found = {}
+        for block in reversed(self._blocks):
+            if block.end <= frontier:
+                break
+            found[block.place] = block, block.row_at(max(frontier, block.first))
+        return found
+
+    def byte_after(self, place: int, handle: int) -> int:
+        """Return a byte after the rows of a place up to this handle; 0 if none are in memory."""
+        for block in reversed(self._blocks):
+            if block.place == place and block.first <= handle:
+                return block.positions.byte(block.row_at(min(handle, block.end - 1))) + 1
+        return 0
 
     def discard_before(self, frontier: int) -> None:
         """Free blocks and requests whose rows all have handles below `frontier`."""
         for pending in (self._blocks, self._requests):
             while pending and pending[0].end <= frontier:
                 pending.popleft()
-
-    def _block_of(self, handle: int) -> PendingBlock:
-        return next(block for block in self._blocks if handle < block.end)
 
     def _row_requests(self, handles: Sequence[int]) -> list[Request]:
         if isinstance(handles, range):
@@ -210,10 +194,10 @@ def write_segment(
     rejects: tuple[list[bytes], dict[str, int]],
     trail: SeekTrail,
     ledger: Ledger,
-    session: WorkerSession | None,
-) -> Segment:
-    """Write rejects, then the segment that names them; another's, if it was written first.
+) -> tuple[Segment, bool]:
+    """Write rejects, then the segment that names them.
 
+    Return the segment that counts, and whether it is this one: another may have been written first.
     `rejects`: their lines and the counts of their causes. The point of a compressed object to
     continue at is written, too.
     """
@@ -225,89 +209,66 @@ def write_segment(
     if point is not None:
         ledger.put_seek_point(end, point)
     counted = ledger.put_segment(segment)
-    if session is not None and counted is segment:
-        session.settle(segment)
-    return counted
+    return counted, counted is segment
 
 
 class RowFeeder:
-    """Reader of one chunk from a cursor on, which offers its rows to a scheduler."""
+    """Reader of places, which offers their rows in turn to one scheduler."""
 
     def __init__(
         self,
-        reader: RunReader,
-        chunk: Chunk,
-        start: Cursor,
+        record: RunRecord,
+        encoder: RowEncoder,
+        places: Sequence[Place],
         *,
         clock: Callable[[], float],
-        attempt: Attempt | None = None,
         writes: RowWrites | None = None,
     ) -> None:
-        """`attempt` records rows before they are offered; if that fails, they are not sent.
+        """Begin to read places, whose attempts record rows before they are offered.
 
-        `writes` merges rows of one key.
+        If that fails, none are sent. `writes` merges rows of one key.
         """
         self.error: DdbloadError | None = None
-        """Error that ended reading early. Rows before it are written all the same."""
-        self.pending = PendingRows(reader.encoder, writes)
+        """Error that ended the work on all places."""
+        self.pending = PendingRows(encoder, writes)
         """Rows until their outcome is known. Drivers take items and request bodies from it."""
-        self._reader = reader
-        self._record = reader.record
-        self._limit = reader.record.payload.options.reject_limit
-        self._chunk = chunk
-        self._start = start
+        self._record = record
+        self._limit = record.payload.options.reject_limit
+        self._places = places
+        # Those that are not read to their end, the next one first.
+        self._turns = deque(places)
         self._clock = clock
-        self._attempt = attempt
-        self._blocks: Iterator[ChunkBlock] = iter(())
         self._scheduler: Scheduler | None = None
-        # The end of the last block whose rows were encoded.
-        self._read_to = start
-        self._at_chunk_end = False
         # The first handle that the scheduler does not know.
         self._offered = 0
-        # An error that is raised once the rows before it were offered.
-        self._error_ahead: DdbloadError | None = None
-        # Objects in the order in which they were read, with their names.
-        self._slices: list[tuple[ObjectSlice, str]] = []
-        self._rejects: dict[int, tuple[str, bytes]] = {}
-        self._reject_bytes = 0
-        # Bytes at which rows begin that found an identical item, in the order of the answers.
-        self._identical = array("Q")
-        # Ranges of bytes that no object has: where they end, and their length.
-        self._padding: list[tuple[int, int]] = []
+        self.rejected = self._reject_bytes = 0
+        """Rejects so far, including those after the end of the segments."""
 
-    def attach(self, blocks: Iterator[ChunkBlock], scheduler: Scheduler | None) -> None:
-        """Set where blocks come from and which scheduler gets their rows.
+    def attach(self, scheduler: Scheduler | None) -> None:
+        """Set which scheduler gets the rows.
 
         None at the end: feeder and scheduler refer to each other, and to all rows.
         """
-        self._blocks = blocks
         self._scheduler = scheduler
-
-    @property
-    def exhausted(self) -> bool:
-        """True if the chunk was read to its end and every row was offered."""
-        return self._at_chunk_end and self._offered == self.pending.rows
-
-    @property
-    def rejected(self) -> int:
-        """Rejects so far, including those after the end of the segment."""
-        return len(self._rejects)
 
     @property
     def has_too_many_rejects(self) -> bool:
         """True if the run has too many rejects, whatever its other rows are."""
-        limit, rejected = self._limit, len(self._rejects)
+        limit, rejected = self._limit, self.rejected
         if limit.percent is None or not rejected:
             return rejected > limit.rows
         besides = self._record.most_rows_besides(self.bytes_read)
-        return limit.surely_exceeded(rejected, self.pending.rows, besides)
+        return limit.surely_exceeded(rejected, self.rows_read, besides)
+
+    @property
+    def rows_read(self) -> int:
+        """Rows that were read, from the start cursors on."""
+        return sum(place.rows for place in self._places)
 
     @property
     def bytes_read(self) -> int:
-        """Bytes of whole rows that were read, from the start cursor on."""
-        byte = self._read_to.byte
-        return byte - self._start.byte - self.padding_before(byte)
+        """Bytes of whole rows that were read, from the start cursors on."""
+        return sum(place.bytes_to(place.read_to.byte) for place in self._places)
 
     def feed(self, room: int) -> bool:
         """Offer up to `room` more rows to the scheduler; False if there are no more.
@@ -321,12 +282,10 @@ class RowFeeder:
             return False
         try:
             if self._offered == self.pending.rows:
-                before = self._read_to
-                self._read_ahead(scheduler)
+                has_read = self._read_ahead(scheduler)
                 if self._offered == self.pending.rows:
-                    return self._read_to != before
-            if self._attempt is not None:
-                self._attempt.cover(self._read_to.byte, self.pending.rows, self._untouched_before)
+                    return has_read
+            self._cover(scheduler)
             requests = self.pending.requests_with(self._offered)
             left = requests.end - self._offered
             # Equal shares: the scheduler spreads the rows that are offered together.
@@ -339,103 +298,67 @@ class RowFeeder:
 
     def release(self, handles: Sequence[int]) -> None:
         """Record rejects by DynamoDB, and identical items, among rows that have an outcome."""
-        scheduler = self._scheduler
-        self.pending.forget(handles)
+        scheduler, pending = self._scheduler, self.pending
+        pending.forget(handles)
         if scheduler is None:
             return
         refused, identical = scheduler.refused, scheduler.identical
         for handle in refused.keys() & handles if refused else ():
             self._reject(handle, Defect(refused[handle].cause, refused[handle].message))
         if identical:
-            self._identical.extend(map(self.pending.byte, identical))
+            for handle in identical:
+                self._places[pending.block_of(handle).place].identical.append(pending.byte(handle))
             identical.clear()
 
-    def identical_within(self, ranges: Sequence[tuple[int, int]]) -> int:
-        """Count rows within byte ranges that found an identical item, or one not shown."""
-        begins = sorted(self._identical)
-        return sum(bisect_left(begins, end) - bisect_left(begins, start) for start, end in ranges)
+    def unsettled(self, frontier: int) -> list[tuple[PendingBlock, int] | None]:
+        """Find the first unsettled row of each place, as `PendingRows.unsettled`; None without."""
+        found = self.pending.unsettled(frontier)
+        return [found.get(place.number) or place.first_waiting for place in self._places]
 
-    def cursor(self, frontier: int) -> Cursor:
-        """Return the position of the row with this handle; where reading is if it was not read."""
-        if frontier >= self.pending.rows:
-            return self._read_to
-        positions, row = self.pending.position_in_block(frontier)
-        return positions.position(row)
+    def _read_ahead(self, scheduler: Scheduler) -> bool:
+        """Take rows from the places in turn until there are enough to spread; False without any.
 
-    def counts(self, scheduler: Scheduler) -> RowCounts:
-        """Count the settled rows: those before the frontier, and those left out among them."""
-        counts = scheduler.outcomes.counts
-        if not self.pending.filtered:
-            return counts
-        filtered = self.pending.filtered_before(scheduler.outcomes.frontier)
-        return replace(counts, read=counts.read + filtered, filtered=filtered)
-
-    def settled_bytes(self, frontier: int) -> tuple[int, int]:
-        """Estimate the bytes from the start cursor to a row, for progress; and where its block is.
-
-        Exact where a block begins, and at the end. Finding a row's true byte takes longer than
-        encoding its block, and progress is reported many times a second.
+        A place is read when none of its rows wait.
         """
-        byte = block_start = self._read_to.byte
-        if frontier < self.pending.rows:
-            # As if the rows of a block had one length.
-            positions, row = self.pending.position_in_block(frontier)
-            block = positions.block
-            block_start = block.start.byte
-            byte = block_start + len(block.data) * row // positions.count
-        return byte - self._start.byte - self.padding_before(byte), block_start
-
-    def padding_before(self, byte: int) -> int:
-        """Return how many bytes, from the start cursor to this one, no object has."""
-        return sum(length for end, length in self._padding if end <= byte)
-
-    def rejects(self, frontier: int) -> tuple[list[bytes], dict[str, int]]:
-        """Return the reject lines of the rows before a handle, in order, and count their causes."""
-        found = [each for handle, each in sorted(self._rejects.items()) if handle < frontier]
-        return [line for _, line in found], dict(Counter(cause for cause, _ in found))
-
-    def _read_ahead(self, scheduler: Scheduler) -> None:
-        """Read blocks until there are enough rows to spread.
-
-        An error that comes after rows is raised by the next call, when they were offered.
-        """
-        pending = self.pending
+        pending, turns, has_read = self.pending, self._turns, False
         pending.discard_before(scheduler.outcomes.frontier)
-        if self._error_ahead is not None:
-            raise self._error_ahead
-        end, until = self._read_to.byte + READ_AHEAD_BYTES, self._clock() + READ_AHEAD_SECONDS
-        while pending.rows - self._offered < scheduler.READY_ROWS and self._read_to.byte < end:
-            try:
-                chunk_block = next(self._blocks, None)
-            except DdbloadError as error:
-                if pending.rows == self._offered:
-                    raise
-                self._error_ahead = error
-                return
-            if chunk_block is None:
-                return
-            self._add(chunk_block)
+        until, bytes_left = self._clock() + READ_AHEAD_SECONDS, READ_AHEAD_BYTES
+        while turns and pending.rows - self._offered < scheduler.READY_ROWS and bytes_left > 0:
+            place = turns[0]
+            if place.first_waiting is None:
+                before = place.read_to.byte
+                if not place.read():
+                    turns.popleft()
+                    if place.error is not None and not place.error.chunk_local:
+                        turns.clear()
+                    continue
+                has_read = True
+                bytes_left -= place.read_to.byte - before
+            may_be_throttled = scheduler.stats.throttled or pending.rows < UNTHROTTLED_ROWS
+            shares = len(turns) > 1 and may_be_throttled and place.has_few_keys
+            if place.first_waiting is not None:
+                pending.add(place, TURN_ROWS if shares else scheduler.MAX_AHEAD, self._offered)
+                scheduler.outcomes.assign(pending.rows, place.number)
+            if shares:
+                turns.rotate(-1)
             now, waiting = self._clock(), pending.rows - self._offered
             if (now >= until and waiting >= limits.MAX_BATCH_ROWS) or now >= scheduler.deadline:
-                return
+                break
+        return has_read
 
-    def _add(self, chunk_block: ChunkBlock) -> None:
-        object_slice, name, block = chunk_block
-        if not self._slices or self._slices[-1][0] is not object_slice:
-            self._slices.append((object_slice, name))
-        self._at_chunk_end = block.end.byte == self._chunk.end
-        gap = block.start.byte - self._read_to.byte
-        if gap:
-            self._padding.append((block.start.byte, gap))
-        if block.data:
-            self.pending.add(block, self._offered, self._reader.encoder_of(object_slice))
-        self._read_to = block.end
+    def _cover(self, scheduler: Scheduler) -> None:
+        """Record rows that may be sent, of all places that are read as soon as one needs it."""
+        places = {place for place in self._places if place.needs_record}
+        if not places:
+            return
+        places |= {place for place in self._turns if place.rows}
+        unsettled = self.unsettled(scheduler.outcomes.frontier)
 
-    def _untouched_before(self) -> int | None:
-        """Return the byte before which no row was written; None once any row was."""
-        if self._scheduler is None or self._scheduler.outcomes.counts.written:
-            return None
-        return self.pending.byte(self._scheduler.outcomes.frontier)
+        def cover(place: Place) -> None:
+            has_written = scheduler.outcomes.counts_of(place.number).written > 0
+            place.cover(None if has_written else unsettled[place.number], len(places))
+
+        each_in_threads(cover, [*places])
 
     def _offer_rows(self, scheduler: Scheduler, requests: PendingRequests, count: int) -> None:
         first = scheduler.reserve_handles(count)
@@ -474,19 +397,17 @@ class RowFeeder:
                 scheduler.reject(handle)
                 self._reject(handle, built)
                 continue
-            alone = not self._reader.encoder.joiner.fits(built.attributes)
+            key = built.key + self._places[self.pending.block_of(handle).place].key_end
+            alone = not self.pending.encoder.joiner.fits(built.attributes)
             if built.wire_bytes <= MAX_ROW_BYTES and not alone:
-                group.append((handle, built.key, -(-built.size // limits.WRITE_UNIT_BYTES)))
+                group.append((handle, key, -(-built.size // limits.WRITE_UNIT_BYTES)))
             else:
                 offer()
-                scheduler.offer(handle, built.key, built.size, built.wire_bytes, alone=alone)
+                scheduler.offer(handle, key, built.size, built.wire_bytes, alone=alone)
         offer()
 
     def _reject(self, handle: int, defect: Defect) -> None:
-        positions, row = self.pending.position_in_block(handle)
-        byte = positions.byte(row)
-        found = next(each for each in reversed(self._slices) if each[0].base <= byte)
-        knows_line = self._chunk.first_line > 0
-        line = self._reader.reject_line(positions, row, defect, *found, knows_line=knows_line)
-        self._rejects[handle] = defect.cause, line
-        self._reject_bytes += len(line)
+        block = self.pending.block_of(handle)
+        place, row = self._places[block.place], block.row_at(handle)
+        self.rejected += 1
+        self._reject_bytes += place.reject(handle, block.positions, row, defect)

@@ -56,14 +56,14 @@ def _finish(result: PreflightResult, redrives: int, context: Context) -> Executi
         try:
             # The table was described just now, and Report looks again.
             imported = import_chunk(
-                ImportTask(result.run, chunk), replace(context, is_whole_run=True)
+                ImportTask(result.run, (chunk,)), replace(context, is_whole_run=True)
             )
         except DdbloadError as error:
             if not error.permanent:
                 return None
             # It is in the ledger, and fails the run.
         else:
-            if imported.cursor is not None:
+            if imported.chunks:
                 return None
     with suppress(DdbloadError):
         made = report_execution(

@@ -169,8 +169,7 @@ def test_map_matches_the_design():
         },
         "ItemSelector": {
             "run.$": "$.run",
-            "chunk.$": "$$.Map.Item.Value",
-            "cursor": None,
+            "chunks.$": "$$.Map.Item.Value.chunks",
             "stalled": 0,
         },
         "MaxConcurrencyPath": "$.workers",
@@ -219,8 +218,8 @@ def test_task_retries_for_hours_when_lambda_throttles(name: str):
 def test_map_is_tried_again():
     """A second Map Run writes no row again that the first one settled.
 
-    Its children ask the ledger first: a segment that exists is adopted, whoever wrote it, and the
-    next one begins at its cursor. So a Map Run that was refused, could not read the manifest, or
+    Its children ask the ledger first: segments that exist are adopted, whoever wrote them, and the
+    next ones begin where they end. So a Map Run that was refused, could not read the manifest, or
     could not write its results may be repeated.
 
     The names are those of "Handling errors in Step Functions workflows". Map Runs above the quota

@@ -248,7 +248,7 @@ def test_exception_of_progress_leaves_a_run_that_resumes(here):
             raise Stop
 
     with pytest.raises(Stop):
-        ddbload.load("books.csv", "python", run="stopped", on_progress=stop, chunk_bytes=500)
+        ddbload.load("books.csv", "python", run="stopped", on_progress=stop, chunk_bytes=100)
     stopped = ddbload.status("stopped")
     assert stopped.status == "INTERRUPTED"
     assert 0 < stopped.rows.written < 300
@@ -351,7 +351,7 @@ def test_only_the_same_transform_resumes(here, account, tmp_path):
         if progress.totals.rows.written:
             raise KeyboardInterrupt
 
-    how: dict[str, Any] = {"types": {"year": "N"}, "chunk_bytes": 500, "transform": older}
+    how: dict[str, Any] = {"types": {"year": "N"}, "chunk_bytes": 100, "transform": older}
     with pytest.raises(KeyboardInterrupt):
         ddbload.load("books.csv", "python", run="changed", on_progress=stop, **how)
     with pytest.raises(errors.RunMismatch, match="with another transform"):

@@ -81,6 +81,17 @@ class Run:
         data: bytes = self.stack.cloud.s3.get_object(Bucket=self.stack.work, Key=key)["Body"].read()
         return data
 
+    @property
+    def manifest(self) -> list[dict[str, Any]]:
+        """The chunks, in order."""
+        chunks = [each for group in self.json("manifest.json") for each in group["chunks"]]
+        return sorted(chunks, key=lambda chunk: int(chunk["chunk"]))
+
+    @property
+    def chunks(self) -> int:
+        """Number of chunks."""
+        return len(self.manifest)
+
     def json(self, name: str) -> Any:
         """The same, decoded."""
         return json.loads(self.read(name))
@@ -142,7 +153,7 @@ class Load:
         assert (rows["read"], rows["rejected"]) == (wanted.rows, len(wanted.rejects))
         assert rows["written"] + rows["superseded"] == wanted.rows - len(wanted.rejects)
         assert report["bytes"] == report["size"] == len(self.data)
-        assert report["chunks"] == report["chunks_done"] == len(self.run.json("manifest.json"))
+        assert report["chunks"] == report["chunks_done"] == self.run.chunks
         assert_conserved(report, segments)
         self._tiles(segments)
 
@@ -168,7 +179,7 @@ class Load:
 
     def _tiles(self, segments: Sequence[dict[str, Any]]) -> None:
         """Chunks follow each other to the end, and segments follow each other within them."""
-        chunks = self.run.json("manifest.json")
+        chunks = self.run.manifest
         ends = [chunk["end"] for chunk in chunks]
         assert [chunk["start"] for chunk in chunks[1:]] == ends[:-1]
         assert ends[-1:] == [len(self.data)][: len(ends)]

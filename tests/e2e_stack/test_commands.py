@@ -110,7 +110,7 @@ def test_commands_describe_failed_run(stack, ddbload):
 def test_status_describes_running_run(stack, console, ddbload):
     """Detached, looked at, not to be resumed; Ctrl-C ends the watching only."""
     uri, table = f"s3://{SOURCES}/{stack.put(plain(200))}", stack.cloud.table()
-    slowly = ("--max-wcu", "20", "--chunk-bytes", "500", "--workers", "1")
+    slowly = ("--max-wcu", "20", "--chunk-bytes", "150", "--workers", "1")
     shown = ddbload("start", uri, table, "--run-id", "slow", *slowly, "--detach", "--json")
     answer = json.loads(shown.out)
     assert (answer["run"], answer["status"]) == ("slow", "RUNNING")

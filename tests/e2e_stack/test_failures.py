@@ -82,7 +82,7 @@ def test_chunk_without_permission_fails_run(stack, console):
 
 
 def test_damaged_ledger_fails_run(stack, console):
-    """A damaged object has the name of the second chunk's segment."""
+    """A damaged object has the name of the second chunk's segment, which stops its group."""
     data = plain(40)
     lines = data.splitlines(keepends=True)
     start = len(b"".join(lines[:11]))
@@ -92,7 +92,6 @@ def test_damaged_ledger_fails_run(stack, console):
     ended = damaged.run.ended
     assert (ended.status, ended.error) == ("FAILED", "LedgerDamaged")
     assert key in ended.cause
-    assert len(damaged.run.names("chunks/")) == len(damaged.run.json("manifest.json"))
     shown = console.ddbload("report", "damaged")
     assert (shown.code, "LedgerDamaged" in shown.err) == (1, True)
     # on_stopped cannot read it either, and is not to meet a ledger that is whole again.
@@ -128,7 +127,7 @@ def test_killed_function_is_retried(stack):
 
 def test_overwritten_source_fails_run(stack, console):
     """In a bucket that keeps no versions there is nothing left to read on in."""
-    changed = load(stack, plain(150), run="changed", chunk_bytes=700, workers=1, max_wcu=20)
+    changed = load(stack, plain(150), run="changed", chunk_bytes=150, workers=1, max_wcu=20)
     changed.run.reaches("chunks/")
     key = changed.run.json("run.json")["payload"]["source"]["key"]
     stack.put(plain(150, first=150), key)
@@ -145,7 +144,7 @@ def test_overwritten_source_fails_run(stack, console):
 
 def test_stopped_execution_is_reported_and_resumed(stack, console):
     """Nobody reports then: the ledger still knows, and `resume` completes it."""
-    stopped = load(stack, plain(80), run="stopped", chunk_bytes=500, workers=1, max_wcu=20)
+    stopped = load(stack, plain(80), run="stopped", chunk_bytes=70, workers=1, max_wcu=20)
     stopped.run.reaches("chunks/")
     stack.cloud.stepfunctions.stop_execution(executionArn=stopped.run.arn)
     assert stopped.run.ended.status == "ABORTED"

@@ -61,7 +61,7 @@ class Sources:
         assert (ended.status, ended.error, ended.cause) == ("SUCCEEDED", None, None)
         report = run.json("report.json")
         assert_conserved(report, run.segments())
-        assert report["chunks"] == report["chunks_done"] == len(run.json("manifest.json"))
+        assert report["chunks"] == report["chunks_done"] == run.chunks
         return run, report
 
     def items(self, name: str) -> dict[str, dict[str, Any]]:

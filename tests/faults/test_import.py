@@ -101,7 +101,7 @@ def _import(
     assert preflight(PreflightTask(payload, RUN, None), context).cursor is None
     before = len(server.requests)
     for chunk in context.ledger(RUN).find_manifest() or ():
-        assert import_chunk(ImportTask(RUN, chunk, None), context).cursor is None
+        assert not import_chunk(ImportTask(RUN, (chunk,)), context).chunks
     # boto3 asks for the table by this machine's clock.
     server.ahead = 0.0
     found = {i["id"]["N"]: i["name"]["S"] for i in server.dynamodb.items(table)}

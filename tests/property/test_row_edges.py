@@ -63,7 +63,7 @@ def test_import_by_edges_loads_the_same_rows_or_fails_by_name(
             return
         for chunk in world.manifest:
             try:
-                world.import_one(chunk, time)
+                world.import_one(chunk, seconds=time)
             except (RowTooLong, SplitMismatch, UnterminatedQuote):
                 failed = True
     report = world.report()

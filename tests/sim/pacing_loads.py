@@ -97,9 +97,15 @@ class Alone:
     rows_of_key: int = 1
     hot_share: float = 0.0
     latency: float = LATENCY
+    in_turns: bool = False
 
     def __call__(self, make: MakeWriter, seed: int) -> Figures:
-        load = Load(self.rows, rows_of_key=self.rows_of_key, hot_share=self.hot_share)
+        load = Load(
+            self.rows,
+            rows_of_key=self.rows_of_key,
+            hot_share=self.hot_share,
+            in_turns=self.in_turns,
+        )
         run = ThroughputRun(
             [make(random.Random(seed))], self.table(seed), load, seed=seed, latency=self.latency
         ).run(3600.0)
@@ -247,7 +253,7 @@ LOADS: dict[str, Callable[[MakeWriter, int], Figures]] = {
         math.inf,
     ),
     **{
-        f"collections of {rows}, {name}": Alone(table, 120_000, rows_of_key=rows)
+        f"collections of {rows}, {name}": Alone(table, 120_000, rows_of_key=rows, in_turns=True)
         for rows in (30, 1000)
         for name, table in {
             "buckets": lambda seed: buckets(seed=seed),

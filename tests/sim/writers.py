@@ -5,11 +5,15 @@ from __future__ import annotations
 import math
 import random
 from array import array
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import islice, repeat
+from itertools import count, islice, pairwise, repeat
 from typing import Protocol
 
+from ddbload.contracts.chunks import Chunk, groups_of_chunks
+from ddbload.steps.prepare import CHUNKS_OF_WORKER
+from ddbload.steps.row_feeder import TURN_ROWS
 from ddbload.write.pacing.pacing import Pacing
 from ddbload.write.scheduler.answers import Answer, Batch, Step
 from ddbload.write.scheduler.scheduler import Scheduler
@@ -30,6 +34,21 @@ class Load:
     units: int = 1
     hot_share: float = 0.0
     """Share of rows, spread over the source, that have the partition key `HOT`."""
+    in_turns: bool = False
+    """True if the rows are read at several places in turn, as a worker reads sorted chunks."""
+
+
+def rows_in_turns(rows: int) -> Iterator[int]:
+    """Yield row numbers in the order in which one worker reads sorted chunks that are throttled."""
+    cuts = [rows * cut // CHUNKS_OF_WORKER for cut in range(CHUNKS_OF_WORKER + 1)]
+    chunks = [Chunk(number, *ends, 1) for number, ends in enumerate(pairwise(cuts))]
+    for group in groups_of_chunks(chunks, 1):
+        turns = deque(range(chunk.start, chunk.end) for chunk in group)
+        while turns:
+            place = turns.popleft()
+            yield from place[:TURN_ROWS]
+            if len(place) > TURN_ROWS:
+                turns.append(place[TURN_ROWS:])
 
 
 class Writer(Protocol):
@@ -50,6 +69,7 @@ class Source:
         self._first_key = first_key
         self.partition_keys = array("q")
         self._rng = rng
+        self._rows = rows_in_turns(int(load.rows)) if load.in_turns else count()
         runs = load.runs
         self._runs = None if runs is None else self._keys(runs(rng))
 
@@ -61,11 +81,10 @@ class Source:
     def left(self) -> float:
         return self.load.rows - len(self.partition_keys)
 
-    def take(self, count: int) -> Sequence[tuple[int, int]]:
-        """Take up to `count` more rows; return their keys in order."""
+    def take(self, most: int) -> Sequence[tuple[int, int]]:
+        """Take up to `most` more rows; return their keys in order."""
         load, rng = self.load, self._rng
-        first = len(self.partition_keys)
-        rows = range(first, first + int(min(count, self.left)))
+        rows = list(islice(self._rows, int(min(most, self.left))))
         start, each = self._first_key, load.rows_of_key
         if load.hot_share:
             keys = [HOT if rng.random() < load.hot_share else start + row // each for row in rows]

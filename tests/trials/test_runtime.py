@@ -153,11 +153,11 @@ def test_upload_is_imported_by_functions_that_cannot_write_their_folder(
     assert ("status" in state) == bool(small_bytes)
     run = f"runs/{state['run']}"
     if not small_bytes:
-        chunks = json.load(s3.get_object(Bucket=work, Key=f"{run}/manifest.json")["Body"])
-        assert len(chunks) == state["chunks"] > 1
-        for chunk in chunks:
-            task = {"run": state["run"], "chunk": chunk, "cursor": None, "stalled": 0}
-            assert invoke("import_chunk", task, **variables)["cursor"] is None
+        groups = json.load(s3.get_object(Bucket=work, Key=f"{run}/manifest.json")["Body"])
+        assert sum(len(each["chunks"]) for each in groups) == state["chunks"] > 1
+        for group in groups:
+            task = {"run": state["run"], "chunks": group["chunks"], "stalled": 0}
+            assert invoke("import_chunk", task, **variables)["chunks"] == []
         state = invoke("report", {"state": state, "redrives": 0}, **variables)
     wanted = expected(DATA, read_rows(DATA)[1:], ["id", "name"])
     assert (state["status"], state["error"]) == ("SUCCEEDED_WITH_REJECTS", None)

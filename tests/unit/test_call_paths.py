@@ -13,7 +13,7 @@ import ddbload
 from tests.unit.steps.world import World
 
 ROOT = Path(ddbload.__file__).parent
-MOST_OF_PREFLIGHT, MOST_OF_A_CHUNK = 32, 36
+MOST_OF_PREFLIGHT, MOST_OF_A_CHUNK = 32, 38
 """Modules of ddbload in which a function runs."""
 
 

@@ -61,7 +61,7 @@ READING = LEDGER | {"items", "parallel", "reading", "rows", "source"}
         ("on_stopped", REPORTING, {"executions", "load_history", "report", "run_end"}),
         (
             *("import_chunk", READING | {"run_worker", "write"}),
-            {"executions", "import_chunk", "row_feeder"},
+            {"executions", "import_chunk", "places", "row_feeder"},
         ),
         # What importing and reporting a small source needs is imported for one.
         (

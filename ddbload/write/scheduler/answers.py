@@ -6,6 +6,7 @@ the first unsettled row (the frontier) are counted.
 
 from __future__ import annotations
 
+from collections import defaultdict, deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum
@@ -125,6 +126,10 @@ Answer = Accepted | Throttled | Unsure | Refused | Fatal
 Step = Batch | Wait | Finished
 
 
+_NO_ROWS = [0] * (len(RowOutcome) + 1)
+"""Number of rows by their outcome."""
+
+
 class OutcomeTracker:
     """Outcomes by handle, and the frontier: handle of the first unsettled row."""
 
@@ -132,11 +137,13 @@ class OutcomeTracker:
         self.known = 0
         """Number of handles given out, which is the next handle."""
         # One byte per row from `_base` on: its outcome, or 0. Rows before `_start` are settled and
-        # counted in `_tally`.
+        # counted in the tally of their place.
         self._outcomes = bytearray()
         self._base = 0
         self._start = 0
-        self._tally = [0] * (max(RowOutcome) + 1)
+        self._tallies = defaultdict[int, list[int]](lambda: [*_NO_ROWS])
+        # Handles after rows of one place, and the place.
+        self._shares: deque[tuple[int, int]] = deque()
 
     @property
     def frontier(self) -> int:
@@ -156,25 +163,28 @@ class OutcomeTracker:
         """Number of rows with an outcome, including those after the frontier."""
         return self._base + len(self._outcomes) - self._outcomes.count(0)
 
+    def assign(self, end: int, place: int) -> None:
+        """Count rows that are not assigned yet, up to handle `end`, for a place; by default 0."""
+        if self._shares and self._shares[-1][1] == place:
+            self._shares.pop()
+        self._shares.append((end, place))
+
     @property
     def counts(self) -> RowCounts:
         """Counts of the rows before the frontier."""
-        read, tally = self.frontier, self._tally
-        return RowCounts(
-            read=read,
-            written=tally[RowOutcome.WRITTEN] + tally[RowOutcome.UNCERTAIN],
-            rejected=tally[RowOutcome.REJECTED],
-            superseded=tally[RowOutcome.SUPERSEDED],
-            skipped=tally[RowOutcome.SKIPPED]
-            + tally[RowOutcome.IDENTICAL]
-            + tally[RowOutcome.UNSEEN],
-        )
-
-    def count(self, outcome: RowOutcome) -> int:
-        """Return the number of rows before the frontier with this outcome."""
-        # Reading the frontier updates the tally.
+        # Reading the frontier updates the tallies.
         _ = self.frontier
-        return self._tally[outcome]
+        return _counts(*self._tallies.values())
+
+    def counts_of(self, place: int) -> RowCounts:
+        """Return the counts of the rows of a place before the frontier."""
+        _ = self.frontier
+        return _counts(self._tallies[place])
+
+    def count(self, outcome: RowOutcome, place: int = 0) -> int:
+        """Return the number of rows of a place before the frontier with this outcome."""
+        _ = self.frontier
+        return self._tallies[place][outcome]
 
     def last_written(self) -> int | None:
         """Return the last written row at or after the frontier; None if there is none."""
@@ -216,13 +226,31 @@ class OutcomeTracker:
         stop = outcomes.find(0, start)
         if stop < 0:
             stop = len(outcomes)
-        for outcome in RowOutcome:
-            self._tally[outcome] += outcomes.count(outcome, start, stop)
+        while start < stop:
+            end, place = self._shares[0] if self._shares else (self._base + stop, 0)
+            last = min(stop, end - self._base)
+            tally = self._tallies[place]
+            for outcome in RowOutcome:
+                tally[outcome] += outcomes.count(outcome, start, last)
+            if self._shares and self._base + last == end:
+                self._shares.popleft()
+            start = last
         self._start = stop
         if stop >= _KEPT:
             del outcomes[:stop]
             self._base += stop
             self._start = 0
+
+
+def _counts(*tallies: list[int]) -> RowCounts:
+    tally = [sum(of_places) for of_places in zip(_NO_ROWS, *tallies, strict=True)]
+    return RowCounts(
+        read=sum(tally),
+        written=tally[RowOutcome.WRITTEN] + tally[RowOutcome.UNCERTAIN],
+        rejected=tally[RowOutcome.REJECTED],
+        superseded=tally[RowOutcome.SUPERSEDED],
+        skipped=tally[RowOutcome.SKIPPED] + tally[RowOutcome.IDENTICAL] + tally[RowOutcome.UNSEEN],
+    )
 
 
 RETURNED_LEVEL = 4

@@ -116,8 +116,9 @@ class Stack:
         state = self.call(preflight, self.begin(arn))
         if "status" not in state:
             if "error" not in state:
-                for chunk in self.world_ledger(state["run"]).find_manifest() or ():
-                    child = {"run": state["run"], "chunk": chunk.to_json(), "cursor": None}
+                for group in self.world_ledger(state["run"]).find_groups() or ():
+                    chunks = [chunk.to_json() for chunk in group]
+                    child = {"run": state["run"], "chunks": chunks}
                     self.states += ["ImportChunks", "ImportChunk", "MoreToImport?", "Done"]
                     self.call(import_chunk, {**child, "stalled": 0})
             self.states.append("Report")

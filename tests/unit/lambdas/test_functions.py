@@ -103,9 +103,8 @@ def test_handlers_pass_the_state_on(world, capsys, log):
         "workers": 1,
         "execution": "arn:x",
     }
-    chunk = world.manifest[0].to_json()
-    child = {"run": RUN, "chunk": chunk, "cursor": None, "stalled": 0}
-    assert import_chunk.handler(child, Invocation()) == child
+    child = {"run": RUN, "chunks": [world.manifest[0].to_json()], "stalled": 0}
+    assert import_chunk.handler(child, Invocation()) == {**child, "chunks": []}
     outcome = report.handler({"state": state, "redrives": 1}, Invocation())
     assert outcome == {
         "run": RUN,
@@ -152,7 +151,7 @@ def test_every_status_has_a_metric(world, capsys, monkeypatch, status):
 
 def test_import_emits_the_named_metrics(world, capsys):
     preflight.handler(begin(world), Invocation())
-    child = {"run": RUN, "chunk": world.manifest[0].to_json(), "cursor": None, "stalled": 0}
+    child = {"run": RUN, "chunks": [world.manifest[0].to_json()], "stalled": 0}
     import_chunk.handler(child, Invocation())
     assert emitted(capsys.readouterr().out) == {
         *measures.ROW_METRICS,

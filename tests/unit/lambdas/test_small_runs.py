@@ -9,7 +9,6 @@ from dataclasses import replace
 import pytest
 
 from ddbload.contracts.control import Control
-from ddbload.contracts.run_record import Cursor
 from ddbload.errors import ServiceUnavailable
 from ddbload.steps.import_chunk import import_chunk
 from lambdas import preflight
@@ -59,18 +58,18 @@ def test_tiny_upload_takes_26_requests_and_6_transitions(monkeypatch):
     assert "list_objects_v2" not in {each for each, _ in stack.requests}
 
 
-def test_chunk_takes_8_ledger_requests(monkeypatch):
-    """Each in an environment of its own; with what the run takes for itself left out."""
+def test_chunk_takes_3_ledger_requests(monkeypatch):
+    """Each group in an environment of its own; with what the run takes for itself left out."""
 
     def requests(chunks: int) -> int:
         rows = b"".join(b"k%03d,1\n" % n for n in range(2 * chunks))
         stack = Stack(monkeypatch, b"id,n\n" + rows, small_bytes=0, chunk_bytes=8)
         assert stack.execute(stack.upload())["status"] == "SUCCEEDED"
-        assert stack.states.count("ImportChunk") == chunks
+        assert stack.states.count("ImportChunk") == -(-chunks // 16)
         own = [key for what, key in stack.requests if what in S3_REQUESTS and key != KEY]
         return len(own)
 
-    assert requests(60) - requests(10) <= 8 * 50
+    assert requests(160) - requests(16) <= 3 * 144 - 72
 
 
 @pytest.mark.parametrize("moment", ["before", "after"])
@@ -151,7 +150,7 @@ def test_import_that_does_not_end_is_continued_by_the_map(monkeypatch, stack, ho
         if how == "error":
             raise ServiceUnavailable("S3 does not answer")
         result = import_chunk(task, context)
-        return replace(result, cursor=Cursor(task.chunk.start, task.chunk.first_line))
+        return replace(result, chunks=task.chunks)
 
     monkeypatch.setattr("ddbload.steps.import_chunk.import_chunk", ends_early)
     whole(stack, stack.execute(stack.upload()))

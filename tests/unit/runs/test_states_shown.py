@@ -59,7 +59,7 @@ class Shown:
 
     def load(self, chunks: int | None = None) -> None:
         for chunk in self.world.manifest[:chunks]:
-            import_chunk(ImportTask(RUN, chunk), self.world.context())
+            import_chunk(ImportTask(RUN, (chunk,)), self.world.context())
 
     def report(self, failure: Failure | None = None, execution: str = ARN) -> None:
         task = ReportTask(

@@ -35,7 +35,7 @@ def test_process_pool_leaves_no_process_when_closed(tmp_path, tasks, capfd):
     """A worker that is still starting must not find its locks gone."""
     settings = LocalSettings(str(tmp_path), AwsSettings(region="eu-west-1"))
     pool = ProcessPool(2, partial(make_chunk_worker, settings, "none"), tasks_each=2)
-    chunks = deque(ImportTask("none", Chunk(number, 0, 1, 1), None) for number in range(tasks))
+    chunks = deque(ImportTask("none", (Chunk(number, 0, 1, 1),)) for number in range(tasks))
     found = [result for _, result in pool.map_as_done(chunks, lambda: False)]
     assert [type(each) for each in found] == [RunNotFound] * tasks
     assert multiprocessing.active_children() == []

@@ -15,7 +15,6 @@ from typing import Any, TypeVar
 from ddbload.context import Context
 from ddbload.contracts.chunks import Chunk, ListingCursor, PreflightCursor
 from ddbload.contracts.results import Report
-from ddbload.contracts.run_record import Cursor
 from ddbload.errors import Interrupted, NoProgress, ServiceUnavailable
 from tests.fakes.client import ServiceError, read_timeout
 from tests.fakes.dynamodb_faults import Fault, error, processed_first
@@ -116,23 +115,20 @@ class Chaos:
                 break
             cursor = result.cursor
         self._spared = False
-        chunks = world.manifest
-        for chunk in reversed(chunks) if self._plan.backwards else chunks:
-            self._import(chunk)
+        groups = world.ledger.find_groups() or ()
+        for group in reversed(groups) if self._plan.backwards else groups:
+            self._import(group)
 
-    def _import(self, chunk: Chunk) -> None:
-        cursor: Cursor | None = None
+    def _import(self, chunks: Sequence[Chunk]) -> None:
         stalled = 0
-        while True:
-            at, before = cursor, stalled
+        while chunks:
+            at, before = chunks, stalled
             result = self._insist(
                 lambda context, at=at, before=before: self.world.import_step(
-                    chunk, at, before, context
+                    *at, stalled=before, context=context
                 )
             )
-            if result.cursor is None:
-                return
-            cursor, stalled = result.cursor, result.stalled
+            chunks, stalled = result.chunks, result.stalled
 
     def _insist(self, step: Callable[[Context], T]) -> T:
         """Do a task until an invocation of it answers."""

@@ -39,9 +39,11 @@ def execute(
         state["error"] = caught(error)
         return report(world, state)
     if state["chunks"]:
-        for chunk in json.loads(world.store.objects[state["manifest"]]):
-            if chunk["chunk"] not in lost:
-                _child(world, state["run"], chunk, seconds, (killed or {}).get(chunk["chunk"]))
+        for group in json.loads(world.store.objects[state["manifest"]]):
+            numbers = {chunk["chunk"] for chunk in group["chunks"]}
+            if not numbers & lost:
+                found = (cause for number, cause in (killed or {}).items() if number in numbers)
+                _child(world, state["run"], group["chunks"], seconds, next(found, None))
     return report(world, state)
 
 
@@ -68,9 +70,9 @@ def over_the_wire(value: Any) -> Any:
 
 
 def _child(
-    world: World, run: str, chunk: dict[str, int], seconds: float, killed: str | None
+    world: World, run: str, chunks: list[dict[str, int]], seconds: float, killed: str | None
 ) -> None:
-    state = {"run": run, "chunk": chunk, "cursor": None, "stalled": 0}
+    state = {"run": run, "chunks": chunks, "stalled": 0}
     try:
         while True:
             if killed is not None:
@@ -78,7 +80,7 @@ def _child(
                 break
             task = ImportTask.from_json(state)
             state = over_the_wire(import_chunk(task, world.context(seconds)).to_json())
-            if state["cursor"] is None:
+            if not state["chunks"]:
                 return
     except DdbloadError as raised:
         error = caught(raised)

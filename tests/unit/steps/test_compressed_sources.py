@@ -133,11 +133,12 @@ def test_chunk_continues_where_its_worker_stopped(monkeypatch, kind):
     world.preflight()
     (chunk,) = world.manifest
     result, left = world.import_step(chunk, context=world.context(4.0)), []
-    while result.cursor is not None:
+    while result.chunks:
         before = len(world.s3.calls)
-        point = world.ledger.find_seek_point(result.cursor.byte)
-        assert 0 <= result.cursor.byte - point.text < 3 * BLOCK
-        result = world.import_step(chunk, result.cursor, context=world.context(4.0))
+        byte = result.segments[0].end.byte
+        point = world.ledger.find_seek_point(byte)
+        assert 0 <= byte - point.text < 3 * BLOCK
+        result = world.import_step(chunk, context=world.context(4.0))
         left.append(requested(world, before))
         assert left[-1] == len(PACKED[kind]) - point.offset
     assert left == sorted(left, reverse=True)
@@ -183,7 +184,7 @@ def test_end_of_a_part_of_an_object_is_proven():
     (part,) = world.read_json(name)["parts"]
     assert part["base"] + part["size"] > first.end
     value = world.read_json("manifest.json")
-    value[0]["end"] -= 5
+    value[0]["chunks"][0]["end"] -= 5
     stamp = {key: world.read_json(name)[key] for key in ("run", "configuration")}
     world.write_json("manifest.json", value)
     world.write_json(f"parts/{first.start}-{first.end - 5}.json", {"parts": [part], **stamp})

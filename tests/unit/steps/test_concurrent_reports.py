@@ -27,7 +27,7 @@ def broken_run(data: bytes = DATA, chunk_bytes: int = 100) -> World:
     world = World(data, options={"chunk_bytes": chunk_bytes})
     preflight(PreflightTask(world.payload, RUN, execution=ARN), world.context())
     for chunk in world.manifest[:-1]:
-        import_chunk(ImportTask(RUN, chunk), world.context())
+        import_chunk(ImportTask(RUN, (chunk,)), world.context())
     return world
 
 
@@ -44,7 +44,7 @@ def copied_run() -> World:
 
 
 def import_last(world: World) -> None:
-    import_chunk(ImportTask(RUN, world.manifest[-1]), world.context())
+    import_chunk(ImportTask(RUN, world.manifest[-1:]), world.context())
 
 
 def report(

@@ -13,7 +13,6 @@ import pytest
 from ddbload import errors
 from ddbload.contracts.chunks import Chunk
 from ddbload.contracts.row_counts import RowCounts
-from ddbload.contracts.run_record import Cursor
 from ddbload.write.pacing.pacing import Pacing
 from ddbload.write.scheduler.answers import OutcomeTracker
 from ddbload.write.scheduler.scheduler import Scheduler
@@ -49,7 +48,7 @@ def test_equal_numbers_are_one_key():
 def test_import_writes_no_segment_when_counts_do_not_add_up(monkeypatch):
     world = World(rows(3))
     chunk = only_chunk(world)
-    monkeypatch.setattr(OutcomeTracker, "counts", RowCounts(3, 1))
+    monkeypatch.setattr(OutcomeTracker, "counts_of", lambda *_: RowCounts(3, 1))
     with pytest.raises(errors.ConservationViolated, match="chunk 0 from byte 5"):
         world.import_step(chunk)
     assert world.in_ledger("chunks/") == []
@@ -58,15 +57,14 @@ def test_import_writes_no_segment_when_counts_do_not_add_up(monkeypatch):
 # Cuts.
 
 
-def test_import_adopts_existing_segment():
+def test_import_adopts_existing_segments():
     world = World(rows(30))
     chunk = only_chunk(world)
     first = world.import_step(chunk)
     calls = len(world.dynamodb.calls), len(world.s3.calls)
     again = world.import_step(chunk)
-    assert again.segment == first.segment
-    assert again.adopted
-    assert not first.adopted
+    assert first.segments
+    assert (again.chunks, again.segments) == ((), ())
     assert (len(world.dynamodb.calls), len(world.s3.calls)) == calls
 
 
@@ -82,10 +80,10 @@ def test_first_segment_counts_of_two_from_one_byte():
 
     world.store.hook = other
     late = world.import_step(chunk)
-    assert inner[0].segment.rows.read == 50
-    assert late.segment == inner[0].segment
-    assert late.cursor == inner[0].cursor
-    world.import_step(chunk, late.cursor)
+    assert inner[0].segments[0].rows.read == 50
+    assert late.segments == inner[0].segments
+    assert late.chunks == inner[0].chunks == (chunk,)
+    world.import_step(chunk)
     assert world.report().rows.written == 60
 
 
@@ -116,13 +114,13 @@ def test_import_raises_no_progress_after_three_stalls(fault):
     world.dynamodb.faults.decide = lambda operation, _: (
         fault if operation == "batch_write_item" else None
     )
-    cursor, stalled = None, 0
+    stalled = 0
     for number in (1, 2):
-        result = world.import_step(chunk, cursor, stalled, world.context(30.0))
-        cursor, stalled = result.cursor, result.stalled
-        assert (cursor, stalled, result.segment) == (Cursor(5, 2), number, None)
+        result = world.import_step(chunk, stalled=stalled, context=world.context(30.0))
+        stalled = result.stalled
+        assert (result.chunks, stalled, result.segments) == ((chunk,), number, ())
     with pytest.raises(errors.NoProgress, match=r"chunk 0 settled no row in 3 .*line 2, byte 5"):
-        world.import_step(chunk, cursor, stalled, world.context(30.0))
+        world.import_step(chunk, stalled=stalled, context=world.context(30.0))
     assert world.in_ledger("chunks") == []
     report = world.report()
     assert (report.status, report.error.name, report.error.chunk) == ("FAILED", "NoProgress", 0)
@@ -135,19 +133,16 @@ def test_waiting_for_wcu_budget_is_no_stall():
     """A row may take minutes of what a run is given."""
     data = b"id,a\n" + b"".join(b"r%d,%s\n" % (n, b"x" * 100_000) for n in range(3))
     world = World(data, options={"max_wcu": 1.0})
-    chunk = only_chunk(world)
+    world.preflight()
     pacing = Pacing(random.Random(1), 1.0, world.clock())
-    cursor, stalled, waited = None, 0, 0
+    stalled = waited = 0
     while (
-        not (
-            result := world.import_step(
-                chunk, cursor, stalled, replace(world.context(20.0), pacing=pacing)
-            )
-        ).segment
-        or not result.segment.proven
-    ):
-        cursor, stalled = result.cursor, result.stalled
-        waited += result.segment is None
+        result := world.import_step(
+            *world.manifest, stalled=stalled, context=replace(world.context(20.0), pacing=pacing)
+        )
+    ).chunks:
+        stalled = result.stalled
+        waited += not result.segments
     assert waited > 2 * 3
     assert len(world.items) == 3
 
@@ -291,7 +286,7 @@ def tampered(data: bytes, cut: int) -> World:
     chunk = only_chunk(world)
     line = 1 + data[:cut].count(b"\n")
     parts = [Chunk(0, chunk.start, cut, 2), Chunk(1, cut, chunk.end, line)]
-    world.write_json("manifest.json", [part.to_json() for part in parts])
+    world.write_json("manifest.json", [{"chunks": [part.to_json()]} for part in parts])
     return world
 
 
@@ -387,26 +382,5 @@ def test_segment_is_written_when_table_cannot_be_described_at_end():
     chunk = only_chunk(world)
     world.dynamodb.faults.add("describe_table", None)
     world.dynamodb.faults.add("describe_table", fails("ExpiredTokenException"), times=1)
-    assert world.import_step(chunk).cursor is None
-    assert world.report().status == "SUCCEEDED"
-
-
-# The cursor.
-
-
-def test_import_refuses_cursor_within_row():
-    world = World(bad_rows(60), types={"n": "N"}, request_seconds=1.0)
-    chunk = only_chunk(world)
-    first = world.import_step(chunk, context=world.context(1.5))
-    assert first.cursor is not None
-    written = len(world.items)
-    for byte in range(chunk.start, chunk.end):
-        for line in {first.cursor.line, chunk.first_line}:
-            cursor = Cursor(byte, line)
-            if cursor in (first.cursor, Cursor(chunk.start, chunk.first_line)):
-                continue
-            with pytest.raises(errors.InvalidPayload, match=f"the cursor, byte {byte}, line"):
-                world.import_step(chunk, cursor)
-    assert len(world.items) == written
-    assert world.import_step(chunk, first.cursor).cursor is None
+    assert not world.import_step(chunk).chunks
     assert world.report().status == "SUCCEEDED"

@@ -73,7 +73,7 @@ def test_invocations_go_on_between_values(items: list[Any], name: str, packed: b
         request_seconds=1.0,
     )
     world.preflight(0.0)
-    count = sum(world.import_one(chunk, 0.5) for chunk in world.manifest)
+    count = sum(world.import_one(chunk, seconds=0.5) for chunk in world.manifest)
     report = world.report()
     assert (report.status, report.rows.read, report.rows.written) == ("SUCCEEDED", 40, 40)
     assert by_id(world) == items

@@ -37,8 +37,9 @@ def test_import_returns_cursor_when_read_takes_remaining_time():
     (chunk,) = world.manifest
     world.s3.faults.add("get_object", None, None, stalling(world, 60.0))
     result = world.import_step(chunk, context=world.context(30.0))
-    assert result.segment.rows.read > 0
-    assert result.cursor == result.segment.end
+    (segment,) = result.segments
+    assert segment.rows.read > 0
+    assert (result.chunks, segment.proven) == ((chunk,), False)
     assert world.in_ledger("failures") == []
     world.import_one(chunk)
     assert world.report().rows == counts(outcome(DATA))
@@ -51,10 +52,10 @@ def test_import_is_stalled_when_it_read_nothing():
     world.s3.faults.decide = lambda operation, _: (
         stalling(world, 60.0) if operation == "get_object" else None
     )
-    result = world.import_step(chunk, None, 1, world.context(30.0))
-    assert (result.cursor.byte, result.stalled) == (chunk.start, 2)
+    result = world.import_step(chunk, stalled=1, context=world.context(30.0))
+    assert (result.chunks, result.segments, result.stalled) == ((chunk,), (), 2)
     with pytest.raises(errors.NoProgress) as raised:
-        world.import_step(chunk, None, 2, world.context(30.0))
+        world.import_step(chunk, stalled=2, context=world.context(30.0))
     assert "nothing was sent" in raised.value.message
     assert "(0 bytes of whole rows were read)" in raised.value.message
     assert "table" not in raised.value.message

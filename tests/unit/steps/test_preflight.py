@@ -109,6 +109,14 @@ def test_chunk_bytes_is_raised_when_there_would_be_too_many_chunks(rows, monkeyp
     tiles(world)
 
 
+def test_places_of_many_workers_are_no_more_chunks_than_allowed(monkeypatch):
+    monkeypatch.setattr(module, "MAX_CHUNKS", 40)
+    monkeypatch.setattr(module, "MIN_CHUNK_BYTES", 1)
+    world = World(b"id,a\n" + b"1,2\n" * 1000, options={"chunk_bytes": 400, "workers": 10})
+    assert 30 < world.preflight().chunks <= 40
+    tiles(world)
+
+
 # Continuing.
 
 

@@ -17,7 +17,7 @@ def test_rows_are_sampled_when_they_are_accepted_although_an_earlier_one_is_not(
     world.dynamodb.faults.decide = lambda operation, _: (
         late if operation == "batch_write_item" and len(world.dynamodb.writes) < 399 else None
     )
-    segment = world.import_step(chunk, context=world.context(500.0)).segment
+    segment = world.import_step(chunk, context=world.context(500.0)).segments[0]
     assert segment is not None
     assert segment.times is not None
     samples = list(segment.times.iter_samples())

@@ -35,12 +35,12 @@ def world() -> World:
     world = World(DATA, types={"n": "N"}, options={"chunk_bytes": 20})
     preflight(PreflightTask(world.payload, RUN, execution=ARN), world.context())
     for chunk in world.manifest[:-1]:
-        import_chunk(ImportTask(RUN, chunk), world.context())
+        import_chunk(ImportTask(RUN, (chunk,)), world.context())
     return world
 
 
 def import_last(world: World) -> None:
-    import_chunk(ImportTask(RUN, world.manifest[-1]), world.context())
+    import_chunk(ImportTask(RUN, world.manifest[-1:]), world.context())
 
 
 def reported(world: World, seconds: float) -> tuple[ExecutionOutput, list[ReportCursor]]:

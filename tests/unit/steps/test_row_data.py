@@ -47,7 +47,7 @@ def nothing(_: World) -> None:
 def cut_within_a_row(world: World) -> None:
     (chunk,) = world.manifest
     parts = [Chunk(0, chunk.start, 60, 2), Chunk(1, 60, chunk.end, 4)]
-    world.write_json("manifest.json", [part.to_json() for part in parts])
+    world.write_json("manifest.json", [{"chunks": [part.to_json()]} for part in parts])
 
 
 def overwrite(world: World) -> None:
@@ -116,9 +116,9 @@ def steps(world: World) -> list[ImportResult | DdbloadError]:
     worker = ChunkWorker(settings, world.context(), RUN)
     found: list[ImportResult | DdbloadError] = []
     for chunk in world.manifest:
-        result = worker(ImportTask(RUN, chunk))
-        while not isinstance(result, DdbloadError) and result.cursor is not None:
-            result = worker(ImportTask(RUN, chunk, result.cursor, result.stalled))
+        result = worker(ImportTask(RUN, (chunk,)))
+        while not isinstance(result, DdbloadError) and result.chunks:
+            result = worker(ImportTask(RUN, result.chunks, result.stalled))
         found.append(result)
     worker.close()
     return found

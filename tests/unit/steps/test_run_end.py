@@ -38,7 +38,7 @@ def end_of(world: World, **changes: Any) -> ExecutionOutput:
         setattr(world, name, value)
     preflight(PreflightTask(world.payload, RUN, execution=ARN), world.context())
     for chunk in world.manifest:
-        import_chunk(ImportTask(RUN, chunk), world.context())
+        import_chunk(ImportTask(RUN, (chunk,)), world.context())
     return report_execution(ReportTask(RUN), world.context())
 
 
@@ -149,7 +149,7 @@ def test_workers_of_an_aborted_execution_are_cancelled_first_and_reported_then()
         sleep(seconds)
         seen.append(ledger.find_control())
         if len(seen) == 2:
-            import_chunk(ImportTask(RUN, world.manifest[0]), world.context())
+            import_chunk(ImportTask(RUN, world.manifest[:1]), world.context())
             ledger.put_worker(replace(WORKER, number=2, state=IDLE), WORKER)
 
     context = world.context()

@@ -99,7 +99,7 @@ def test_worker_tells_what_it_has_settled(scene):
         told = scene.told()
         assert (told.chunk, told.start, told.current, told.settled) == (1, 5, current, Totals())
         work = WriteStats(requests=1, consumed_wcu=3.0)
-        session.settle(Segment(1, Cursor(5, 2), Cursor(25, 5), True, rows, work, None))
+        session.settle(Totals(rows, work, 20))
         scene.after(5)
         told = scene.told()
         assert (told.chunk, told.current) == (None, Totals())
@@ -113,8 +113,8 @@ def test_worker_does_not_count_the_segment_of_another(scene):
         for n in (3, 4)
     )
     scene.ledger.put_segment(others)
-    with scene.worker.importing(scene.ledger, scene.record) as session:
-        assert write_segment(own, ([], {}), SeekTrail(), scene.ledger, session) == others
+    with scene.worker.importing(scene.ledger, scene.record):
+        assert write_segment(own, ([], {}), SeekTrail(), scene.ledger) == (others, False)
         scene.after(5)
         assert scene.told().settled == Totals()
 
@@ -209,7 +209,7 @@ def test_run_of_short_functions_counts_the_units_that_dynamodb_reported(
         RunWorker(f"{number:02x}", lingers=False, clock=world.clock)
         for number in range(environments)
     ]
-    cursor, invocations = None, 0
+    invocations = 0
     while True:
         worker = workers[invocations % environments]
         context = replace(world.context(2.0), control=worker, worker=worker.worker)
@@ -218,12 +218,11 @@ def test_run_of_short_functions_counts_the_units_that_dynamodb_reported(
             world.store.hook = lambda moment, name, _data: refuse_segment(moment, name)
         invocations += 1
         try:
-            result = world.import_step(chunk, cursor, context=context)
+            result = world.import_step(chunk, context=context)
         except errors.ServiceUnavailable:
             world.store.hook = lambda *_: None
             continue
-        cursor = result.cursor
-        if cursor is None:
+        if not result.chunks:
             break
     assert invocations > 3
     sent = sum(

@@ -69,7 +69,7 @@ def test_members_are_cut_and_preflight_and_chunks_continue(monkeypatch, method, 
         result = world.preflight_step(result.cursor, world.context(20.0))
         steps += 1
     assert steps > 1 or scan == "edges"
-    invocations = [world.import_one(chunk, 20.0) for chunk in world.manifest]
+    invocations = [world.import_one(chunk, seconds=20.0) for chunk in world.manifest]
     assert max(invocations) > 1 or len(invocations) > 3
     assert_loaded(world)
     # Nothing is read but ranges of the version that the run is pinned to.

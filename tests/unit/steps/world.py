@@ -13,7 +13,6 @@ from typing import Any
 from ddbload.context import AccessPolicy, ChunkProgress, Context
 from ddbload.contracts.chunks import Chunk, ListingCursor, PreflightCursor
 from ddbload.contracts.results import Report
-from ddbload.contracts.run_record import Cursor
 from ddbload.contracts.states import ImportResult, ImportTask, PreflightResult, PreflightTask
 from ddbload.ledger.counted_chunks import counted_rejects
 from ddbload.ledger.ledger import Ledger
@@ -263,26 +262,25 @@ class World:
 
     def import_step(
         self,
-        chunk: Chunk,
-        cursor: Cursor | None = None,
+        *chunks: Chunk,
         stalled: int = 0,
         context: Context | None = None,
     ) -> ImportResult:
-        return import_chunk(ImportTask(RUN, chunk, cursor, stalled), context or self.context())
+        return import_chunk(ImportTask(RUN, chunks, stalled), context or self.context())
 
-    def import_one(self, chunk: Chunk, seconds: float = float("inf")) -> int:
-        """Import a chunk to its end; how many invocations it took."""
-        result, count = self.import_step(chunk, context=self.context(seconds)), 1
-        while result.cursor is not None:
+    def import_one(self, *chunks: Chunk, seconds: float = float("inf")) -> int:
+        """Import chunks side by side to their end; how many invocations it took."""
+        result, count = self.import_step(*chunks, context=self.context(seconds)), 1
+        while result.chunks:
             context = self.context(seconds)
-            result = self.import_step(chunk, result.cursor, result.stalled, context)
+            result = self.import_step(*result.chunks, stalled=result.stalled, context=context)
             count += 1
         return count
 
     def import_all(self, seconds: float = float("inf")) -> None:
-        """Import all chunks, one after the other."""
-        for chunk in self.manifest:
-            self.import_one(chunk, seconds)
+        """Import all groups of chunks, one after the other."""
+        for group in self.ledger.find_groups() or ():
+            self.import_one(*group, seconds=seconds)
 
     def report(self, *, interrupted: bool = False) -> Report:
         return write_report(RUN, self.context(), interrupted=interrupted)
