@@ -1,6 +1,6 @@
 """Count distinct and repeated keys, and find partition keys with many rows, in bounded memory.
 
-Keys are compared by 64 bits of their BLAKE2b hash. Among five million keys, the chance that two
+Keys are compared by 64 bits of SipHash, by which Python hashes sources too. Among five million keys, the chance that two
 different ones have the same hash is one in a million. With more rows only keys whose hash ends in
 zeros are counted ("adaptive sampling", Flajolet 1990). A key is counted with all its rows or not at
 all, so that the counts can be scaled.
@@ -11,7 +11,7 @@ from __future__ import annotations
 from array import array
 from collections import Counter
 from collections.abc import Hashable, Iterable, Sequence
-from hashlib import blake2b
+from importlib.util import source_hash
 from math import sqrt
 from typing import Any
 
@@ -24,7 +24,7 @@ FEW_ROWS = 1000
 HOT_SHARE = 0.05
 """Share of the rows above which a partition key counts as hot."""
 _BUCKETS = 256
-"""Buckets by the first byte of the hash. Counting one bucket at a time takes little memory."""
+"""Buckets by the last byte of the hash. Counting one bucket at a time takes little memory."""
 
 
 class KeyCounter:
@@ -44,14 +44,17 @@ class KeyCounter:
 
     def add(self, keys: Iterable[bytes]) -> None:
         """Count keys, given as bytes."""
-        hashes = array("Q", b"".join([blake2b(key, digest_size=8).digest() for key in keys]))
+        # Unlike hash(), this is the same in all processes, and takes a tenth of a BLAKE2b's time.
+        octets = b"".join(map(source_hash, keys))
+        hashes, mask = array("Q", octets), (1 << self._bits) - 1
         self._rows += len(hashes)
-        mask = (1 << self._bits) - 1
-        some = [each for each in hashes if not each & mask] if mask else hashes
+        found: Iterable[tuple[int, int]] = zip(octets[7::8], hashes, strict=True)
+        if mask:
+            found = [(bucket, each) for bucket, each in found if not each & mask]
         fresh = self._fresh
-        for each in some:
-            fresh[each >> 56].append(each)
-        self._kept += len(some)
+        for bucket, each in found:
+            fresh[bucket].append(each)
+        self._kept = sum(map(len, fresh)) + sum(map(len, self._hashes))
         self._bound()
 
     def _bound(self) -> None:
