@@ -21,11 +21,13 @@ from ddbload.dynamodb.scalar_text import BadValue, TimeFormat, plain_number
 from ddbload.items.json_values import parse
 from ddbload.items.row_attributes import PLAIN_TYPES, TEXT_READERS, TYPED_TYPES, ItemLayout
 from ddbload.rows.blocks import repeated
-from ddbload.rows.columns import NO_OCTET, Columns
+from ddbload.rows.columns import NO_OCTET, Columns, with_ones
 
 EXAMPLES = 3
 LONGEST_ID = 18
 """Most digits of a whole number that is surely a quantity; a longer one may be an id."""
+ROWS_A_TEXT = 8
+"""Rows for each distinct text below which texts that differ in digits alone are taken as one."""
 LONGEST_NUMBER = 38
 """Most characters of a number, so that it has no more digits than DynamoDB keeps."""
 
@@ -106,25 +108,33 @@ class TypeGuess:
         self.has_markers = False
         """Whether a text often stands for null, such as `N/A`."""
         self._open = list(_SHAPES)
+        self._has_many = False
 
     def add(self, cells: Sequence[str]) -> None:
         """Examine cells in octets, in the file's order."""
-        texts = set(cells)
+        # Shapes ask about zeros, but not about other digits.
+        texts = set(with_ones(cells) if self._has_many else cells)
         empty = cells.count("") if "" in texts else 0
         self.empty += empty
         self.filled += len(cells) - empty
-        longest = max(map(len, texts), default=0)
-        self.longest = max(self.longest, longest)
+        self.longest = max(self.longest, 0, *set(map(len, texts)))
         if len(self.examples) < EXAMPLES:
             first = islice(filter(None, cells), 200)
             self.examples = list(dict.fromkeys([*self.examples, *first]))[:EXAMPLES]
         self.has_markers = self.has_markers or not _MARKERS.isdisjoint(texts)
-        if not self._open and not self.formats:
+        is_open = bool(self._open or self.formats)
+        has_many = self._has_many or len(texts) > len(cells) // ROWS_A_TEXT
+        self._has_many = is_open and has_many
+        if not is_open:
             return
         texts -= _SKIPPED
-        self.formats = tuple(
-            each for each in self.formats if all(map(TimeFormat.of(each).pattern.fullmatch, texts))
-        )
+        if self.formats:
+            dates = set(cells) - _SKIPPED
+            self.formats = tuple(
+                each
+                for each in self.formats
+                if all(map(TimeFormat.of(each).pattern.fullmatch, dates))
+            )
         if self._signs:
             texts = {_plain(text, self._signs) for text in texts}
         implied, joined = set[str](), NO_OCTET.join(texts)
