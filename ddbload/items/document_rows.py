@@ -50,7 +50,7 @@ from ddbload.items.typed_json import (
     typed_json,
     untyped,
 )
-from ddbload.rows.blocks import WHITE_SPACE, Defect, RowBytes
+from ddbload.rows.blocks import WHITE_SPACE, Defect, ReadValues, RowBytes
 from ddbload.rows.columns import to_octets
 
 LONGEST_PUT = 200_000
@@ -162,7 +162,7 @@ class JsonRows:
                 before = before.removeprefix(name_json(name))
             cells.append(_texts(kind, before, encode, after, columns[place], bad))
         key_columns = [_each(identify, columns[place], bad) for place, identify in keys]
-        found = RowValues(
+        values = RowValues(
             rows,
             names,
             [kind for *_, kind in fields],
@@ -174,9 +174,7 @@ class JsonRows:
                 for name, (*_, kind) in zip(names, fields, strict=True)
             ],
         )
-        if bad:
-            found = found.only([place for place in range(len(rows)) if place not in bad])
-        return found.fitting()
+        return values.fitting(bad)
 
     def _parse(self, line: str) -> tuple[Members, Members] | Defect | None:
         """Parse a line to an object, and the members of the row in it."""
@@ -193,25 +191,14 @@ class JsonRows:
     def encode_values(self, rows: RowBytes) -> list[EncodedRow | None] | None:
         """Encode rows by their values, once: None for each that is for the builder.
 
-        Returns None if they are to be read as lines.
+        Returns None or raises as `_take_values` does.
         """
-        # Blocks are kept until their rows are written, but not the values of whole batches.
-        values, rows.values = rows.values, None
-        if values is None or not self._can_keep_text or self._has_filter:
+        found = self._take_values(rows)
+        if found is None:
             return None
-        names, kinds, has_nulls, items_of, texts_of = values
-        checks = self._value_checks(names, kinds)
-        if checks is None or (has_nulls and self._builder.rules.nulls != OMIT):
-            return None
-        try:
-            made = items_of()[rows.part] if has_nulls else None
-            items = made or to_octets(rows.decode()).split("\n")[:-1]
-            checked = [
-                _checked(check, {None: null}, texts_of(place)[rows.part])
-                for place, check, null in checks
-            ]
-        except UnicodeDecodeError:
-            return None
+        (*_, has_nulls, items_of, _), checked = found
+        made = items_of()[rows.part] if has_nulls else None
+        items = made or to_octets(rows.decode()).split("\n")[:-1]
         return [
             None
             if _BAD in found or len(item) > LONGEST_PUT
@@ -222,6 +209,44 @@ class JsonRows:
                 len(item) - UNCOUNTED_MEMBER_BYTES * (item.count('":{"') - item.count('\\":{"')),
             )
             for item, *found in zip(items, *checked, strict=True)
+        ]
+
+    def column_values(self, rows: RowBytes) -> tuple[int, RowValues] | None:
+        """Return the number of rows, and the values of all that are not for the builder, once.
+
+        Returns None or raises as `_take_values` does.
+        """
+        found = self._take_values(rows)
+        if found is None or not found[0][0]:
+            return None
+        (names, kinds, *_, texts_of), checked = found
+        columns = [
+            _column(name, kind, texts_of(place)[rows.part])
+            for place, (name, kind) in enumerate(zip(names, kinds, strict=True))
+        ]
+        kinds, cells, absent = zip(*columns, strict=True)
+        places = range(len(cells[0]))
+        values = RowValues(places, names, kinds, cells, checked[: self._key_count], absent)
+        bad = {row for column in checked if _BAD in column for row in places if column[row] is _BAD}
+        return len(places), values.fitting(bad)
+
+    def _take_values(self, rows: RowBytes) -> tuple[ReadValues, list[list[object]]] | None:
+        """Take the values of rows by column, and the results of their checks, once.
+
+        Returns None if the rows are to be read as lines. Raises `UnicodeDecodeError`, for which
+        they are, too.
+        """
+        # Blocks are kept until their rows are written, but not the values of whole batches.
+        values, rows.values = rows.values, None
+        if values is None or not self._can_keep_text or self._has_filter:
+            return None
+        names, kinds, has_nulls, _, texts_of = values
+        checks = self._value_checks(names, kinds)
+        if checks is None or (has_nulls and self._builder.rules.nulls != OMIT):
+            return None
+        return values, [
+            _checked(check, {None: null}, texts_of(place)[rows.part])
+            for place, check, null in checks
         ]
 
     def _new_value_checks(
@@ -451,6 +476,24 @@ def _check_text(text: str) -> None:
 
 def _identity(identify: Callable[[str], Hashable], text: str) -> Hashable:
     return identify(json.loads(f'"{text}"') if "\\" in text else text)
+
+
+def _column(name: str, kind: str, texts: Sequence[str | None]) -> tuple[str, Sequence[str], int]:
+    """Return a column's kind, cells and bytes of an empty cell for `RowValues`."""
+    absent = len(name.encode()) if kind == "S" and None not in texts else 0
+    if kind == "S" and not absent and "" in texts:
+        # Both empty strings and missing values.
+        kind, texts = "", [None if text is None else f'{{"S":"{text}"}}' for text in texts]
+    cells = [text or "" for text in texts]
+    joined = "".join(cells)
+    if kind == "N":
+        if "e" in joined or max(map(len, cells), default=0) > MAX_DIGITS:
+            cells = [text and parse_number(text).text for text in cells]
+    elif kind == "S" and "\\" in joined:
+        cells = [json.loads(f'"{text}"') if "\\" in text else text for text in cells]
+    if not joined.isascii():
+        cells = list(map(to_octets, cells))
+    return kind if kind in _PYTHON_TYPES else "", cells, absent
 
 
 def _checked(

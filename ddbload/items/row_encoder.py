@@ -268,7 +268,7 @@ class DocumentEncoder(RowEncoder):
 
     def read(self, block: Block) -> tuple[RowPositions, EncodedRows]:
         """Return the positions of a block's rows, and the request for each."""
-        found = self._rows.encode_values(block.data) if isinstance(block.data, RowBytes) else None
+        found = _by_columns(self._rows.encode_values, block)
         if found is not None:
             places = RowPositions(block, self.ends, len(found))
             requests = (each or self._build(row, places) for row, each in enumerate(found))
@@ -282,6 +282,10 @@ class DocumentEncoder(RowEncoder):
 
         Rows with other attributes are apart, in the order of the first of each.
         """
+        by_columns = _by_columns(self._rows.column_values, block)
+        if by_columns is not None:
+            count, values = by_columns
+            return RowPositions(block, self.ends, count), [values]
         lines = _lines(block.data)
         places, kept = RowPositions(block, self.ends, len(lines)), list[int]()
         groups: dict[int, tuple[Shape, list[int], list[Sequence[Any]]]] = {}
@@ -385,6 +389,14 @@ def document_rules(record: RunRecord, hmac_key: bytes | None) -> DocumentRules:
         envelope=_ENVELOPES.get(payload.source.format, bare),
         writes=row_writes(payload, record.table),
     )
+
+
+def _by_columns(read: Callable[[RowBytes], T | None], block: Block) -> T | None:
+    """Read rows by their values; return None if they are to be read as lines."""
+    try:
+        return read(block.data) if isinstance(block.data, RowBytes) else None
+    except UnicodeDecodeError:
+        return None
 
 
 def _lines(data: bytes) -> list[str]:

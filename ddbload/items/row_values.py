@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Container, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from itertools import islice
@@ -46,8 +46,16 @@ class RowValues:
         keys = [[value] for value in item.key]
         return cls([row], list(values), [""] * len(cells), cells, keys, [0] * len(cells))
 
-    def only(self, places: Sequence[int]) -> RowValues:
-        """Return the values of some of the rows, given by their places among these."""
+    def fitting(self, bad: Container[int] = ()) -> RowValues:
+        """Return the values without the rows at `bad` places, and those too large for DynamoDB."""
+        if bad:
+            places = [place for place in range(len(self.rows)) if place not in bad]
+            return self._only(places).fitting()
+        if max(self.sizes, default=0) <= MAX_ITEM_BYTES:
+            return self
+        return self._only([at for at, size in enumerate(self.sizes) if size <= MAX_ITEM_BYTES])
+
+    def _only(self, places: Sequence[int]) -> RowValues:
         return RowValues(
             [self.rows[place] for place in places],
             self.names,
@@ -56,12 +64,6 @@ class RowValues:
             [[column[place] for place in places] for column in self.keys],
             self.absent,
         )
-
-    def fitting(self) -> RowValues:
-        """Return the values of the rows that are not too large for DynamoDB."""
-        if max(self.sizes, default=0) <= MAX_ITEM_BYTES:
-            return self
-        return self.only([at for at, size in enumerate(self.sizes) if size <= MAX_ITEM_BYTES])
 
     @cached_property
     def sizes(self) -> list[int]:
@@ -110,17 +112,14 @@ class RowValues:
         return [to_octets(str(*value.values())) for value in found]
 
     def types(self) -> Iterator[tuple[int, int, str, str, int]]:
-        """Yield the row and place of an attribute's first value of a type, both names, and a count.
-
-        Columns of S, N and BOOL are taken to have a value in each row.
-        """
-        for place, (name, kind, column) in enumerate(
-            zip(self.names, self.kinds, self.cells, strict=True)
+        """Yield row and place of an attribute's first value of a type, both names, and a count."""
+        for place, (name, kind, column, absent) in enumerate(
+            zip(self.names, self.kinds, self.cells, self.absent, strict=True)
         ):
-            if kind:
+            if kind and (absent or all(column)):
                 yield self.rows[0], place, name, kind, len(column)
                 continue
-            types = [text and _type_of(text) for text in column]
+            types = [text and (kind or _type_of(text)) for text in column]
             for each, count in Counter(types).items():
                 if each:
                     yield self.rows[types.index(each)], place, name, each, count
