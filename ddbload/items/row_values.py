@@ -7,7 +7,8 @@ from collections import Counter
 from collections.abc import Collection, Container, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
-from itertools import islice
+from itertools import islice, repeat
+from operator import sub
 from typing import Any, Self
 
 from ddbload.dynamodb.attribute_values import value_size
@@ -73,6 +74,7 @@ class RowValues:
     def sizes_of(self, names: Collection[str]) -> list[int]:
         """Return the bytes of each row's attributes with these names."""
         fixed, texts, others = 0, list[Sequence[str]](), list[Sequence[int]]()
+        documents = list[Sequence[str]]()
         for name, kind, column, absent in zip(
             self.names, self.kinds, self.cells, self.absent, strict=True
         ):
@@ -85,10 +87,12 @@ class RowValues:
                 others.append([size if cell else absent for cell in column])
             if kind == "S":
                 texts.append(column)
-            elif kind == "BOOL":
-                others.append(list(map(bool, column)))
+            elif kind == "":
+                documents.append(column)
             else:
-                others.append(number_sizes(column) if kind == "N" else json_sizes(column))
+                others.append(number_sizes(column) if kind == "N" else list(map(bool, column)))
+        if documents:
+            others.append(json_sizes(documents))
         if texts:
             others.append(list(map(len, map("".join, zip(*texts, strict=True)))))
         if fixed or not others:
@@ -128,10 +132,10 @@ class RowValues:
 def number_sizes(cells: Sequence[str]) -> list[int]:
     """Return the bytes of each number; 0 for an empty cell. Raises `BadValue`."""
     text = "".join(cells)
-    if "e" in text or "E" in text:
-        return list(map(_number_size, cells))
-    # The size depends on where a number has zeros, and not on its other digits.
-    return list(map(_number_size, with_ones(cells)))
+    # The size depends on where a number begins and ends in zeros, and not on its other digits.
+    forms = cells if "e" in text or "E" in text else with_ones(cells)
+    sizes = {form: _number_size(form) for form in set(forms)}
+    return list(map(sizes.__getitem__, forms))
 
 
 @lru_cache(MAX_CACHED_SIZES)
@@ -139,32 +143,63 @@ def _number_size(text: str) -> int:
     return parse_number(text).size if text else 0
 
 
-def json_sizes(cells: Sequence[str]) -> list[int]:
-    """Return the bytes of attribute values, given as JSON without blanks; 0 for an empty cell."""
-    numbers = list[str]()
-    found = [_size_without_numbers(text, numbers) for text in cells]
-    sizes = iter(number_sizes(numbers))
-    return [size + sum(islice(sizes, count)) for size, count in found]
+def json_sizes(columns: Sequence[Sequence[str]]) -> list[int]:
+    """Return the bytes of each row's attribute values, given as JSON without blanks by column.
 
-
-def _size_without_numbers(text: str, numbers: list[str]) -> tuple[int, int]:
-    """Return the bytes of a value but for numbers, of which it adds so many to `numbers`."""
-    if "\\" in text or '{"B":' in text or 'S":[' in text or '":{"}' in text:
-        return value_size(json.loads(from_octets(text))), 0
+    An empty cell has no bytes.
+    """
+    rows, others = list(map("".join, zip(*columns, strict=True))), dict[int, int]()
+    if _has_others("".join(rows)):
+        for place, row in enumerate(rows):
+            if _has_others(row):
+                values = [json.loads(from_octets(column[place] or "null")) for column in columns]
+                others[place] = sum(map(value_size, filter(None, values)))
+                rows[place] = ""
     # A quote in a string has a backslash, so all that is counted here is JSON's own syntax.
-    lists, maps = text.count('{"L":['), text.count('{"M":{')
-    empty_lists, empty_maps = text.count('{"L":[]'), text.count('{"M":{}')
-    members = text.count('":{"') - maps + empty_maps
-    size = len(text) - 8 * text.count('{"S":"') - 3 * members
-    # Members of maps may have names of types, but their values begin with a brace.
-    nulls, trues, falses = (text.count(f) for f in ('{"NULL":t', '{"BOOL":t', '{"BOOL":f'))
-    size -= 12 * (nulls + trues) + 13 * falses
-    # A list or map takes three bytes, and one for each element in place of the commas.
-    size -= 4 * (lists + maps) + empty_lists + empty_maps
-    _, *parts = text.split('{"N":"')
-    found = [part[: part.index('"')] for part in parts]
-    numbers += found
-    return size - len("".join(found)) - 8 * len(found), len(found)
+    counts = [map(str.count, rows, repeat(syntax)) for syntax in _SYNTAX]
+    numbers = [part[: part.index('"')] for part in "".join(rows).split('{"N":"')[1:]]
+    more = map(sub, number_sizes(numbers), map(len, numbers))
+    sizes = [
+        length
+        - 8 * (strings + digits)
+        # Members of maps may have names of types, but their values begin with a brace.
+        - 3 * (members - maps + empty_maps)
+        - 12 * (nulls + trues)
+        - 13 * falses
+        # A list or map takes three bytes, and one for each element in place of the commas.
+        - 4 * (lists + maps)
+        - empty_lists
+        - empty_maps
+        + (sum(islice(more, digits)) if digits else 0)
+        for (
+            length,
+            strings,
+            digits,
+            lists,
+            maps,
+            empty_lists,
+            empty_maps,
+            members,
+            nulls,
+            trues,
+            falses,
+        ) in zip(map(len, rows), *counts, strict=True)
+    ]
+    for place, size in others.items():
+        sizes[place] = size
+    return sizes
+
+
+_SYNTAX = (
+    *('{"S":"', '{"N":"', '{"L":[', '{"M":{', '{"L":[]', '{"M":{}'),
+    *('":{"', '{"NULL":t', '{"BOOL":t', '{"BOOL":f'),
+)
+"""Syntax of JSON whose occurrences tell how much of a text is not counted."""
+
+
+def _has_others(text: str) -> bool:
+    """Return whether a text may have values whose bytes are not told by its length and syntax."""
+    return "\\" in text or '{"B":' in text or 'S":[' in text or '":{"}' in text
 
 
 def _type_of(text: str) -> str:

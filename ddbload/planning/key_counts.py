@@ -1,9 +1,9 @@
 """Count distinct and repeated keys, and find partition keys with many rows, in bounded memory.
 
-Keys are compared by 64 bits of SipHash. Among five million keys, the chance that two different ones
-have the same hash is one in a million. With more rows only keys whose hash ends in zeros are counted
-("adaptive sampling", Flajolet 1990). A key is counted with all its rows or not at all, so that the
-counts can be scaled.
+Keys are compared by 64 bits of SipHash. Among five million keys, the chance that two different
+ones have the same hash is one in a million. With more rows only keys whose hash ends in zeros are
+counted ("adaptive sampling", Flajolet 1990). A key is counted with all its rows or not at all, so
+that the counts can be scaled.
 """
 
 from __future__ import annotations
