@@ -486,10 +486,7 @@ def _column(name: str, kind: str, texts: Sequence[str | None]) -> tuple[str, Seq
         kind, texts = "", [None if text is None else f'{{"S":"{text}"}}' for text in texts]
     cells = [text or "" for text in texts]
     joined = "".join(cells)
-    if kind == "N":
-        if "e" in joined or max(map(len, cells), default=0) > MAX_DIGITS:
-            cells = [text and parse_number(text).text for text in cells]
-    elif kind == "S" and "\\" in joined:
+    if kind == "S" and "\\" in joined:
         cells = [json.loads(f'"{text}"') if "\\" in text else text for text in cells]
     if not joined.isascii():
         cells = list(map(to_octets, cells))

@@ -6,7 +6,7 @@ import json
 from collections import Counter
 from collections.abc import Collection, Container, Iterator, Sequence
 from dataclasses import dataclass
-from functools import cached_property, lru_cache
+from functools import cached_property
 from itertools import islice, repeat
 from operator import sub
 from typing import Any, Self
@@ -17,9 +17,6 @@ from ddbload.dynamodb.modes import without_removals
 from ddbload.dynamodb.scalar_text import parse_number
 from ddbload.items.item_requests import Item, compact_json
 from ddbload.rows.columns import from_octets, to_octets, with_ones
-
-MAX_CACHED_SIZES = 100_000
-"""Cached sizes of numbers."""
 
 
 @dataclass(eq=False)
@@ -134,13 +131,8 @@ def number_sizes(cells: Sequence[str]) -> list[int]:
     text = "".join(cells)
     # The size depends on where a number begins and ends in zeros, and not on its other digits.
     forms = cells if "e" in text or "E" in text else with_ones(cells)
-    sizes = {form: _number_size(form) for form in set(forms)}
+    sizes = {form: parse_number(form).size if form else 0 for form in set(forms)}
     return list(map(sizes.__getitem__, forms))
-
-
-@lru_cache(MAX_CACHED_SIZES)
-def _number_size(text: str) -> int:
-    return parse_number(text).size if text else 0
 
 
 def json_sizes(columns: Sequence[Sequence[str]]) -> list[int]:
@@ -152,49 +144,34 @@ def json_sizes(columns: Sequence[Sequence[str]]) -> list[int]:
     if _has_others("".join(rows)):
         for place, row in enumerate(rows):
             if _has_others(row):
-                values = [json.loads(from_octets(column[place] or "null")) for column in columns]
-                others[place] = sum(map(value_size, filter(None, values)))
+                cells = [column[place] for column in columns if column[place]]
+                others[place] = sum(value_size(json.loads(from_octets(cell))) for cell in cells)
                 rows[place] = ""
-    # A quote in a string has a backslash, so all that is counted here is JSON's own syntax.
-    counts = [map(str.count, rows, repeat(syntax)) for syntax in _SYNTAX]
-    numbers = [part[: part.index('"')] for part in "".join(rows).split('{"N":"')[1:]]
-    more = map(sub, number_sizes(numbers), map(len, numbers))
-    sizes = [
-        length
-        - 8 * (strings + digits)
-        # Members of maps may have names of types, but their values begin with a brace.
-        - 3 * (members - maps + empty_maps)
-        - 12 * (nulls + trues)
-        - 13 * falses
-        # A list or map takes three bytes, and one for each element in place of the commas.
-        - 4 * (lists + maps)
-        - empty_lists
-        - empty_maps
-        + (sum(islice(more, digits)) if digits else 0)
-        for (
-            length,
-            strings,
-            digits,
-            lists,
-            maps,
-            empty_lists,
-            empty_maps,
-            members,
-            nulls,
-            trues,
-            falses,
-        ) in zip(map(len, rows), *counts, strict=True)
-    ]
-    for place, size in others.items():
-        sizes[place] = size
-    return sizes
+    text, sizes = "".join(rows), list(map(len, rows))
+    for syntax, uncounted in _UNCOUNTED.items():
+        if syntax in text:
+            counts = map(str.count, rows, repeat(syntax))
+            sizes = [size - uncounted * count for size, count in zip(sizes, counts, strict=True)]
+    if '{"N":"' in text:
+        numbers = [part[: part.index('"')] for part in text.split('{"N":"')[1:]]
+        more = map(sub, number_sizes(numbers), map(len, numbers))
+        counts = map(str.count, rows, repeat('{"N":"'))
+        sizes = [size + sum(islice(more, count)) for size, count in zip(sizes, counts, strict=True)]
+    return [others.get(place, size) for place, size in enumerate(sizes)] if others else sizes
 
 
-_SYNTAX = (
-    *('{"S":"', '{"N":"', '{"L":[', '{"M":{', '{"L":[]', '{"M":{}'),
-    *('":{"', '{"NULL":t', '{"BOOL":t', '{"BOOL":f'),
-)
-"""Syntax of JSON whose occurrences tell how much of a text is not counted."""
+_UNCOUNTED = {
+    # Members of maps may have names of types, but their values begin with a brace.
+    **{'{"S":"': 8, '{"N":"': 8, '{"NULL":t': 12, '{"BOOL":t': 12, '{"BOOL":f': 13},
+    # A list or map takes three bytes, and one for each element in place of the commas.
+    **{'{"L":[': 4, '{"L":[]': 1},
+    # The first member of a map looks like the map as a member, and an empty map has none.
+    **{'":{"': 3, '{"M":{': 4 - 3, '{"M":{}': 1 + 3},
+}
+"""Bytes of JSON that DynamoDB does not count, for each occurrence of a syntax.
+
+A quote in a string has a backslash, so all of this is JSON's own syntax.
+"""
 
 
 def _has_others(text: str) -> bool:

@@ -12,6 +12,7 @@ from array import array
 from collections import Counter
 from collections.abc import Hashable, Iterable, Sequence
 from importlib.util import source_hash
+from itertools import chain
 from math import sqrt
 from typing import Any
 
@@ -37,7 +38,6 @@ class KeyCounter:
         self._most = exact_rows
         self._rows = 0
         self._bits = 0
-        self._kept = 0
         self._fresh = [array("Q") for _ in range(_BUCKETS)]
         self._hashes = [array("Q") for _ in range(_BUCKETS)]
         self._counts = [array("I") for _ in range(_BUCKETS)]
@@ -54,8 +54,11 @@ class KeyCounter:
         fresh = self._fresh
         for bucket, each in found:
             fresh[bucket].append(each)
-        self._kept = sum(map(len, fresh)) + sum(map(len, self._hashes))
         self._bound()
+
+    @property
+    def _kept(self) -> int:
+        return sum(map(len, chain(self._fresh, self._hashes)))
 
     def _bound(self) -> None:
         while self._kept > self._most:
@@ -72,17 +75,13 @@ class KeyCounter:
             fresh.extend(other._fresh[bucket])
             for each, count in zip(other._hashes[bucket], other._counts[bucket], strict=True):
                 fresh.extend([each] * count)
-        self._kept = sum(map(len, self._fresh)) + sum(map(len, self._hashes))
         self._bound()
 
     def to_json(self) -> dict[str, Any]:
         """Return the counts so far, in the form of a plan's `keys` (see docs/plan.md)."""
-        distinct = repeated = kept = 0
-        for bucket in range(_BUCKETS):
-            counts = self._counted(bucket).values()
-            distinct += len(counts)
-            kept += sum(counts)
-            repeated += len(counts) - list(counts).count(1)
+        self._compact()
+        distinct, kept = sum(map(len, self._counts)), sum(map(sum, self._counts))
+        repeated = distinct - sum(counts.count(1) for counts in self._counts)
         scale = 1 << self._bits
         found, error = distinct * scale, 1 / sqrt(max(1, distinct))
         if 10 * (kept - distinct) < distinct:
@@ -99,21 +98,16 @@ class KeyCounter:
             "error": round(error, 6) if self._bits else 0.0,
         }
 
-    def _counted(self, bucket: int) -> Counter[int]:
-        mask = (1 << self._bits) - 1
-        known = Counter(dict(zip(self._hashes[bucket], self._counts[bucket], strict=True)))
-        known.update(self._fresh[bucket])
-        if mask:
-            known = Counter({each: count for each, count in known.items() if not each & mask})
-        return known
-
     def _compact(self) -> None:
+        mask = (1 << self._bits) - 1
         for bucket in range(_BUCKETS):
-            known = self._counted(bucket)
+            known = Counter(dict(zip(self._hashes[bucket], self._counts[bucket], strict=True)))
+            known.update(self._fresh[bucket])
+            if mask:
+                known = Counter({each: count for each, count in known.items() if not each & mask})
             self._fresh[bucket] = array("Q")
             self._hashes[bucket] = array("Q", known.keys())
             self._counts[bucket] = array("I", known.values())
-        self._kept = sum(map(len, self._hashes))
 
 
 class HeavyHitters:
