@@ -162,11 +162,18 @@ def json_sizes(columns: Sequence[Sequence[str]]) -> list[int]:
 
 _UNCOUNTED = {
     # Members of maps may have names of types, but their values begin with a brace.
-    **{'{"S":"': 8, '{"N":"': 8, '{"NULL":t': 12, '{"BOOL":t': 12, '{"BOOL":f': 13},
+    '{"S":"': 8,
+    '{"N":"': 8,
+    '{"NULL":t': 12,
+    '{"BOOL":t': 12,
+    '{"BOOL":f': 13,
     # A list or map takes three bytes, and one for each element in place of the commas.
-    **{'{"L":[': 4, '{"L":[]': 1},
+    '{"L":[': 4,
+    '{"L":[]': 1,
     # The first member of a map looks like the map as a member, and an empty map has none.
-    **{'":{"': 3, '{"M":{': 4 - 3, '{"M":{}': 1 + 3},
+    '":{"': 3,
+    '{"M":{': 4 - 3,
+    '{"M":{}': 1 + 3,
 }
 """Bytes of JSON that DynamoDB does not count, for each occurrence of a syntax.
 
