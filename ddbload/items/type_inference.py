@@ -112,8 +112,8 @@ class TypeGuess:
 
     def add(self, cells: Sequence[str]) -> None:
         """Examine cells in octets, in the file's order."""
-        # Shapes ask about zeros, but not about other digits.
-        texts = set(with_ones(cells) if self._has_many else cells)
+        # Shapes ask about zeros, but not about other digits; formats of times ask about all.
+        texts = set(with_ones(cells) if self._has_many and not self.formats else cells)
         empty = cells.count("") if "" in texts else 0
         self.empty += empty
         self.filled += len(cells) - empty
@@ -122,19 +122,14 @@ class TypeGuess:
             first = islice(filter(None, cells), 200)
             self.examples = list(dict.fromkeys([*self.examples, *first]))[:EXAMPLES]
         self.has_markers = self.has_markers or not _MARKERS.isdisjoint(texts)
-        is_open = bool(self._open or self.formats)
-        has_many = self._has_many or len(texts) > len(cells) // ROWS_A_TEXT
-        self._has_many = is_open and has_many
-        if not is_open:
+        if not self._open and not self.formats:
+            self._has_many = False
             return
+        self._has_many = self._has_many or len(texts) > len(cells) // ROWS_A_TEXT
         texts -= _SKIPPED
-        if self.formats:
-            dates = set(cells) - _SKIPPED
-            self.formats = tuple(
-                each
-                for each in self.formats
-                if all(map(TimeFormat.of(each).pattern.fullmatch, dates))
-            )
+        self.formats = tuple(
+            each for each in self.formats if all(map(TimeFormat.of(each).pattern.fullmatch, texts))
+        )
         if self._signs:
             texts = {_plain(text, self._signs) for text in texts}
         implied, joined = set[str](), NO_OCTET.join(texts)

@@ -61,8 +61,8 @@ class ItemSizes:
         self.bytes += other.bytes
         self.units += other.units
         self.largest = max(self.largest, other.largest)
-        if other.smallest is not None:
-            self.smallest = min(other.smallest, self.smallest or other.smallest)
+        found = (each for each in (self.smallest, other.smallest) if each is not None)
+        self.smallest = min(found, default=None)
 
 
 class TableIndex(Record):
