@@ -162,18 +162,10 @@ class JsonRows:
                 before = before.removeprefix(name_json(name))
             cells.append(_texts(kind, before, encode, after, columns[place], bad))
         key_columns = [_each(identify, columns[place], bad) for place, identify in keys]
-        values = RowValues(
-            rows,
-            names,
-            [kind for *_, kind in fields],
-            cells,
-            key_columns[: self._key_count],
-            # Empty strings are values.
-            [
-                len(name.encode()) if kind else 0
-                for name, (*_, kind) in zip(names, fields, strict=True)
-            ],
-        )
+        kinds = [kind for *_, kind in fields]
+        # Empty strings are values.
+        absent = [len(name.encode()) * bool(kind) for name, kind in zip(names, kinds, strict=True)]
+        values = RowValues(rows, names, kinds, cells, key_columns[: self._key_count], absent)
         return values.fitting(bad)
 
     def _parse(self, line: str) -> tuple[Members, Members] | Defect | None:
@@ -220,11 +212,8 @@ class JsonRows:
         if found is None or not found[0][0]:
             return None
         (names, kinds, *_, texts_of), checked = found
-        columns = [
-            _column(name, kind, texts_of(place)[rows.part])
-            for place, (name, kind) in enumerate(zip(names, kinds, strict=True))
-        ]
-        kinds, cells, absent = zip(*columns, strict=True)
+        texts = [texts_of(place)[rows.part] for place in range(len(names))]
+        kinds, cells, absent = zip(*map(_column, names, kinds, texts), strict=True)
         places = range(len(cells[0]))
         values = RowValues(places, names, kinds, cells, checked[: self._key_count], absent)
         bad = {row for column in checked if _BAD in column for row in places if column[row] is _BAD}

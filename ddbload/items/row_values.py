@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Collection, Container, Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import islice, repeat
@@ -44,7 +44,7 @@ class RowValues:
         keys = [[value] for value in item.key]
         return cls([row], list(values), [""] * len(cells), cells, keys, [0] * len(cells))
 
-    def fitting(self, bad: Container[int] = ()) -> RowValues:
+    def fitting(self, bad: Collection[int] = ()) -> RowValues:
         """Return the values without the rows at `bad` places, and those too large for DynamoDB."""
         if bad:
             places = [place for place in range(len(self.rows)) if place not in bad]

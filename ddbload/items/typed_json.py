@@ -57,7 +57,8 @@ def typed(value: Any) -> Json:
 
 def typed_json(value: TypedValue) -> str:
     """Return the checked JSON of a value. Raises `BadValue`."""
-    if is_spelled_well(*value[0], 0):
+    ((kind, content),) = value
+    if is_spelled_well(kind, content, 0):
         return _json(tuple(value))
     return compact_json(check_value(plain(tuple(value))))
 

@@ -64,32 +64,32 @@ class RowBatch:
         return self.reader.encoder_of(self.object_slice)
 
     @cached_property
-    def _split(self) -> tuple[RowPositions, Columns] | None:
+    def _split(self) -> tuple[DelimitedRowEncoder, RowPositions, Columns] | None:
         encoder = self._encoder
-        return encoder.columns(self.block) if isinstance(encoder, DelimitedRowEncoder) else None
+        if not isinstance(encoder, DelimitedRowEncoder):
+            return None
+        return encoder, *encoder.columns(self.block)
 
     @property
     def columns(self) -> Columns | None:
         """Cells of delimited text; None for other formats."""
-        return None if self._split is None else self._split[1]
+        return None if self._split is None else self._split[2]
 
     @cached_property
     def _read(self) -> tuple[RowPositions, EncodedRows]:
-        encoder, split = self._encoder, self._split
-        if split is None or not isinstance(encoder, DelimitedRowEncoder):
-            return encoder.read(self.block)
-        places, columns = split
+        if self._split is None:
+            return self._encoder.read(self.block)
+        encoder, places, columns = self._split
         return places, encoder.fields.encode(columns, places)
 
     @cached_property
     def values(self) -> list[RowValues]:
         """Values of the rows, of which those that are missing here are built by themselves."""
-        encoder, split = self._encoder, self._split
-        if split is not None and isinstance(encoder, DelimitedRowEncoder):
-            places, columns = split
+        if self._split is not None:
+            encoder, places, columns = self._split
             return [encoder.fields.values(columns, places)]
-        assert isinstance(encoder, DocumentEncoder), "other rows are documents"  # noqa: S101
-        self._places, found = encoder.values(self.block)
+        assert isinstance(self._encoder, DocumentEncoder), "other rows are documents"  # noqa: S101
+        self._places, found = self._encoder.values(self.block)
         return found
 
     def single_rows(self) -> Iterator[tuple[int, Item | Defect]]:
@@ -104,7 +104,7 @@ class RowBatch:
     def positions(self) -> RowPositions:
         """Positions of the rows in the source."""
         if self._split is not None:
-            return self._split[0]
+            return self._split[1]
         return self._places or self._read[0]
 
     @property
@@ -135,10 +135,9 @@ class RowBatch:
 
         That is the fast way for blocks of good rows of delimited text.
         """
-        encoder, split = self._encoder, self._split
-        if split is None or not isinstance(encoder, DelimitedRowEncoder):
+        if self._split is None:
             return None
-        places, columns = split
+        encoder, places, columns = self._split
         return encoder.fields.encode_lines(columns, places) if columns.count else ""
 
     def item_texts(self, reject: Callable[[int, Defect], object]) -> list[str]:
