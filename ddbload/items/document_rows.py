@@ -428,8 +428,6 @@ def _texts(
     if kind == "S":
         texts = column if encode is quoted else list(map(encode, column))
         return texts if "".join(texts).isascii() else _each(to_octets, texts, bad)
-    if kind == "BOOL":
-        return ["true"] * len(column)
     if kind == "N":
         text = b" ".join(column).decode()
         numbers = text.split(" ")

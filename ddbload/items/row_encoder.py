@@ -269,13 +269,13 @@ class DocumentEncoder(RowEncoder):
     def read(self, block: Block) -> tuple[RowPositions, EncodedRows]:
         """Return the positions of a block's rows, and the request for each."""
         found = _by_columns(self._rows.encode_values, block)
-        if found is not None:
-            places = RowPositions(block, self.ends, len(found))
-            requests = (each or self._build(row, places) for row, each in enumerate(found))
-            return places, self.collected(requests, places)
-        lines = _lines(block.data)
-        places = RowPositions(block, self.ends, len(lines))
-        return places, self.collected(self._requests(lines, places), places)
+        lines = _lines(block.data) if found is None else ()
+        places = RowPositions(block, self.ends, len(found or lines))
+        requests = (
+            self._build(row, places) if each is None else each
+            for row, each in enumerate(found or self._each(self._rows.encode, lines, places))
+        )
+        return places, self.collected(requests, places)
 
     def values(self, block: Block) -> tuple[RowPositions, list[RowValues]]:
         """Return the positions of a block's rows, and values of most of them to measure.
@@ -330,12 +330,6 @@ class DocumentEncoder(RowEncoder):
         lengths = map(len, encoded.puts) if self.joiner.joins_text else sizes
         encoded.row_bytes = -(-sum(lengths) // good)
         return encoded
-
-    def _requests(
-        self, lines: Sequence[str], places: RowPositions
-    ) -> Iterator[EncodedRow | Defect]:
-        for row, found in enumerate(self._each(self._rows.encode, lines, places)):
-            yield self._build(row, places) if found is None else found
 
     def _each(
         self,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import islice, repeat
 from operator import sub
@@ -54,13 +54,11 @@ class RowValues:
         return self._only([at for at, size in enumerate(self.sizes) if size <= MAX_ITEM_BYTES])
 
     def _only(self, places: Sequence[int]) -> RowValues:
-        return RowValues(
-            [self.rows[place] for place in places],
-            self.names,
-            self.kinds,
-            [[column[place] for place in places] for column in self.cells],
-            [[column[place] for place in places] for column in self.keys],
-            self.absent,
+        return replace(
+            self,
+            rows=[self.rows[place] for place in places],
+            cells=[[column[place] for place in places] for column in self.cells],
+            keys=[[column[place] for place in places] for column in self.keys],
         )
 
     @cached_property
@@ -152,11 +150,10 @@ def json_sizes(columns: Sequence[Sequence[str]]) -> list[int]:
         if syntax in text:
             counts = map(str.count, rows, repeat(syntax))
             sizes = [size - uncounted * count for size, count in zip(sizes, counts, strict=True)]
-    if '{"N":"' in text:
-        numbers = [part[: part.index('"')] for part in text.split('{"N":"')[1:]]
-        more = map(sub, number_sizes(numbers), map(len, numbers))
-        counts = map(str.count, rows, repeat('{"N":"'))
-        sizes = [size + sum(islice(more, count)) for size, count in zip(sizes, counts, strict=True)]
+    numbers = [part[: part.index('"')] for part in text.split('{"N":"')[1:]]
+    more = map(sub, number_sizes(numbers), map(len, numbers))
+    counts = map(str.count, rows, repeat('{"N":"'))
+    sizes = [size + sum(islice(more, count)) for size, count in zip(sizes, counts, strict=True)]
     return [others.get(place, size) for place, size in enumerate(sizes)] if others else sizes
 
 

@@ -46,13 +46,9 @@ class KeyCounter:
         """Count keys, given as bytes."""
         # Unlike hash(), this is the same in all processes, and takes a tenth of a BLAKE2b's time.
         octets = b"".join(map(source_hash, keys))
-        hashes, mask = array("Q", octets), (1 << self._bits) - 1
+        hashes, fresh = array("Q", octets), self._fresh
         self._rows += len(hashes)
-        found: Iterable[tuple[int, int]] = zip(octets[7::8], hashes, strict=True)
-        if mask:
-            found = [(bucket, each) for bucket, each in found if not each & mask]
-        fresh = self._fresh
-        for bucket, each in found:
+        for bucket, each in zip(octets[7::8], hashes, strict=True):
             fresh[bucket].append(each)
         self._bound()
 
