@@ -166,7 +166,7 @@ class JsonRows:
         # Empty strings are values.
         absent = [len(name.encode()) * bool(kind) for name, kind in zip(names, kinds, strict=True)]
         values = RowValues(rows, names, kinds, cells, key_columns[: self._key_count], absent)
-        return values.fitting(bad)
+        return values.without(bad).fitting()
 
     def _parse(self, line: str) -> tuple[Members, Members] | Defect | None:
         """Parse a line to an object, and the members of the row in it."""
@@ -217,7 +217,7 @@ class JsonRows:
         places = range(len(cells[0]))
         values = RowValues(places, names, kinds, cells, checked[: self._key_count], absent)
         bad = {row for column in checked if _BAD in column for row in places if column[row] is _BAD}
-        return len(places), values.fitting(bad)
+        return len(places), values.without(bad).fitting()
 
     def _take_values(self, rows: RowBytes) -> tuple[ReadValues, list[list[object]]] | None:
         """Take the values of rows by column, and the results of their checks, once.

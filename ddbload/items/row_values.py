@@ -44,22 +44,23 @@ class RowValues:
         keys = [[value] for value in item.key]
         return cls([row], list(values), [""] * len(cells), cells, keys, [0] * len(cells))
 
-    def fitting(self, bad: Collection[int] = ()) -> RowValues:
-        """Return the values without the rows at `bad` places, and those too large for DynamoDB."""
-        if bad:
-            places = [place for place in range(len(self.rows)) if place not in bad]
-            return self._only(places).fitting()
-        if max(self.sizes, default=0) <= MAX_ITEM_BYTES:
+    def without(self, places: Collection[int]) -> RowValues:
+        """Return the values without the rows at these places."""
+        if not places:
             return self
-        return self._only([at for at, size in enumerate(self.sizes) if size <= MAX_ITEM_BYTES])
-
-    def _only(self, places: Sequence[int]) -> RowValues:
+        kept = [place for place in range(len(self.rows)) if place not in places]
         return replace(
             self,
-            rows=[self.rows[place] for place in places],
-            cells=[[column[place] for place in places] for column in self.cells],
-            keys=[[column[place] for place in places] for column in self.keys],
+            rows=[self.rows[place] for place in kept],
+            cells=[[column[place] for place in kept] for column in self.cells],
+            keys=[[column[place] for place in kept] for column in self.keys],
         )
+
+    def fitting(self) -> RowValues:
+        """Return the values of the rows that are not too large for DynamoDB."""
+        if max(self.sizes, default=0) <= MAX_ITEM_BYTES:
+            return self
+        return self.without({at for at, size in enumerate(self.sizes) if size > MAX_ITEM_BYTES})
 
     @cached_property
     def sizes(self) -> list[int]:
@@ -94,12 +95,11 @@ class RowValues:
             others.append([fixed] * len(self.rows))
         return list(others[0]) if len(others) == 1 else list(map(sum, zip(*others, strict=True)))
 
-    def have(self, names: Sequence[str]) -> Sequence[bool] | None:
-        """Return whether each row has all of these attributes; None if all rows have."""
+    def having(self, names: Sequence[str]) -> RowValues:
+        """Return the values of the rows that have all of these attributes."""
         columns = [self.cells[self.names.index(name)] for name in names]
-        if all(map(all, columns)):
-            return None
-        return [all(row) for row in zip(*columns, strict=True)]
+        gaps = (column for column in columns if not all(column))
+        return self.without({row for each in gaps for row, cell in enumerate(each) if not cell})
 
     def texts(self, name: str) -> Sequence[str]:
         """Return the text of each row's value of an attribute, in octets."""

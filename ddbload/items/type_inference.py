@@ -123,7 +123,6 @@ class TypeGuess:
             self.examples = list(dict.fromkeys([*self.examples, *first]))[:EXAMPLES]
         self.has_markers = self.has_markers or not _MARKERS.isdisjoint(texts)
         if not self._open and not self.formats:
-            self._has_many = False
             return
         self._has_many = self._has_many or len(texts) > len(cells) // ROWS_A_TEXT
         texts -= _SKIPPED

@@ -65,13 +65,11 @@ def typed_json(value: TypedValue) -> str:
 
 def _json(value: Json) -> str:
     """Return a well spelled value as JSON without blanks."""
-    if isinstance(value, str):
-        return quoted(value)
     if isinstance(value, tuple):
         return f"{{{','.join([f'{quoted(name)}:{_json(member)}' for name, member in value])}}}"
     if isinstance(value, list):
         return f"[{','.join(map(_json, value))}]"
-    return "true" if value else "false"
+    return compact_json(value)
 
 
 def content_of(value: Json, depth: int) -> tuple[str, Json]:
