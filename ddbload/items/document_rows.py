@@ -39,7 +39,7 @@ from ddbload.items.json_values import (
     plain,
 )
 from ddbload.items.row_filter import FILTERED
-from ddbload.items.row_values import RowValues
+from ddbload.items.row_values import RowValues, json_column
 from ddbload.items.typed_json import (
     TypedValue,
     content_of,
@@ -189,8 +189,7 @@ class JsonRows:
         if found is None:
             return None
         (*_, has_nulls, items_of, _), checked = found
-        made = items_of()[rows.part] if has_nulls else None
-        items = made or to_octets(rows.decode()).split("\n")[:-1]
+        items = items_of()[rows.part] if has_nulls else to_octets(rows.decode()).split("\n")[:-1]
         return [
             None
             if _BAD in found or len(item) > LONGEST_PUT
@@ -204,16 +203,13 @@ class JsonRows:
         ]
 
     def column_values(self, rows: RowBytes) -> tuple[int, RowValues] | None:
-        """Return the number of rows, and the values of all that are not for the builder, once.
-
-        Returns None or raises as `_take_values` does.
-        """
+        """Return the number of rows, and values of those not for the builder; see above."""
         found = self._take_values(rows)
         if found is None or not found[0][0]:
             return None
         (names, kinds, *_, texts_of), checked = found
         texts = [texts_of(place)[rows.part] for place in range(len(names))]
-        kinds, cells, absent = zip(*map(_column, names, kinds, texts), strict=True)
+        kinds, cells, absent = zip(*map(json_column, names, kinds, texts), strict=True)
         places = range(len(cells[0]))
         values = RowValues(places, names, kinds, cells, checked[: self._key_count], absent)
         bad = {row for column in checked if _BAD in column for row in places if column[row] is _BAD}
@@ -222,8 +218,7 @@ class JsonRows:
     def _take_values(self, rows: RowBytes) -> tuple[ReadValues, list[list[object]]] | None:
         """Take the values of rows by column, and the results of their checks, once.
 
-        Returns None if the rows are to be read as lines. Raises `UnicodeDecodeError`, for which
-        they are, too.
+        Returns None, or raises `UnicodeDecodeError`, if the rows are to be read as lines.
         """
         # Blocks are kept until their rows are written, but not the values of whole batches.
         values, rows.values = rows.values, None
@@ -463,21 +458,6 @@ def _check_text(text: str) -> None:
 
 def _identity(identify: Callable[[str], Hashable], text: str) -> Hashable:
     return identify(json.loads(f'"{text}"') if "\\" in text else text)
-
-
-def _column(name: str, kind: str, texts: Sequence[str | None]) -> tuple[str, Sequence[str], int]:
-    """Return a column's kind, cells and bytes of an empty cell for `RowValues`."""
-    absent = len(name.encode()) if kind == "S" and None not in texts else 0
-    if kind == "S" and not absent and "" in texts:
-        # Both empty strings and missing values.
-        kind, texts = "", [None if text is None else f'{{"S":"{text}"}}' for text in texts]
-    cells = [text or "" for text in texts]
-    joined = "".join(cells)
-    if kind == "S" and "\\" in joined:
-        cells = [json.loads(f'"{text}"') if "\\" in text else text for text in cells]
-    if not joined.isascii():
-        cells = list(map(to_octets, cells))
-    return kind if kind in _PYTHON_TYPES else "", cells, absent
 
 
 def _checked(

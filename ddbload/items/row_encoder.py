@@ -284,8 +284,7 @@ class DocumentEncoder(RowEncoder):
         """
         by_columns = _by_columns(self._rows.column_values, block)
         if by_columns is not None:
-            count, values = by_columns
-            return RowPositions(block, self.ends, count), [values]
+            return RowPositions(block, self.ends, by_columns[0]), [by_columns[1]]
         lines = _lines(block.data)
         places, kept = RowPositions(block, self.ends, len(lines)), list[int]()
         groups: dict[int, tuple[Shape, list[int], list[Sequence[Any]]]] = {}

@@ -8,7 +8,6 @@ from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import islice, repeat
-from operator import sub
 from typing import Any, Self
 
 from ddbload.dynamodb.attribute_values import value_size
@@ -124,6 +123,22 @@ class RowValues:
                     yield self.rows[types.index(each)], place, name, each, count
 
 
+def json_column(
+    name: str, kind: str, texts: Sequence[str | None]
+) -> tuple[str, Sequence[str], int]:
+    """Return the kind, the cells and the bytes of an empty cell of a column of `ReadValues`."""
+    absent = len(name.encode()) if kind == "S" and None not in texts else 0
+    if kind == "S" and not absent and "" in texts:
+        # Both empty strings and missing values.
+        kind, texts = "", [None if text is None else f'{{"S":"{text}"}}' for text in texts]
+    cells = [text or "" for text in texts]
+    if kind == "S" and "\\" in "".join(cells):
+        cells = [json.loads(f'"{text}"') if "\\" in text else text for text in cells]
+    if not "".join(cells).isascii():
+        cells = list(map(to_octets, cells))
+    return kind if kind in ("S", "N", "BOOL") else "", cells, absent
+
+
 def number_sizes(cells: Sequence[str]) -> list[int]:
     """Return the bytes of each number; 0 for an empty cell. Raises `BadValue`."""
     text = "".join(cells)
@@ -138,31 +153,28 @@ def json_sizes(columns: Sequence[Sequence[str]]) -> list[int]:
 
     An empty cell has no bytes.
     """
-    rows, others = list(map("".join, zip(*columns, strict=True))), dict[int, int]()
+    rows = list(map("".join, zip(*columns, strict=True)))
     if _has_others("".join(rows)):
         for place, row in enumerate(rows):
             if _has_others(row):
                 cells = [column[place] for column in columns if column[place]]
-                others[place] = sum(value_size(json.loads(from_octets(cell))) for cell in cells)
-                rows[place] = ""
+                # A text without syntax is as long as its value has bytes.
+                rows[place] = " " * sum(value_size(json.loads(from_octets(cell))) for cell in cells)
     text, sizes = "".join(rows), list(map(len, rows))
     for syntax, uncounted in _UNCOUNTED.items():
         if syntax in text:
             counts = map(str.count, rows, repeat(syntax))
             sizes = [size - uncounted * count for size, count in zip(sizes, counts, strict=True)]
     numbers = [part[: part.index('"')] for part in text.split('{"N":"')[1:]]
-    more = map(sub, number_sizes(numbers), map(len, numbers))
+    more = (size - len(each) for size, each in zip(number_sizes(numbers), numbers, strict=True))
     counts = map(str.count, rows, repeat('{"N":"'))
-    sizes = [size + sum(islice(more, count)) for size, count in zip(sizes, counts, strict=True)]
-    return [others.get(place, size) for place, size in enumerate(sizes)] if others else sizes
+    return [size + sum(islice(more, count)) for size, count in zip(sizes, counts, strict=True)]
 
 
 _UNCOUNTED = {
     # Members of maps may have names of types, but their values begin with a brace.
-    '{"S":"': 8,
-    '{"N":"': 8,
-    '{"NULL":t': 12,
-    '{"BOOL":t': 12,
+    **dict.fromkeys(('{"S":"', '{"N":"'), 8),
+    **dict.fromkeys(('{"NULL":t', '{"BOOL":t'), 12),
     '{"BOOL":f': 13,
     # A list or map takes three bytes, and one for each element in place of the commas.
     '{"L":[': 4,

@@ -26,8 +26,8 @@ from ddbload.rows.columns import NO_OCTET, Columns, with_ones
 EXAMPLES = 3
 LONGEST_ID = 18
 """Most digits of a whole number that is surely a quantity; a longer one may be an id."""
-ROWS_A_TEXT = 8
-"""Rows for each distinct text below which texts that differ in digits alone are taken as one."""
+FIRST_CELLS = 50
+"""Cells of a block that show whether most of its texts occur more than once."""
 LONGEST_NUMBER = 38
 """Most characters of a number, so that it has no more digits than DynamoDB keeps."""
 
@@ -108,12 +108,12 @@ class TypeGuess:
         self.has_markers = False
         """Whether a text often stands for null, such as `N/A`."""
         self._open = list(_SHAPES)
-        self._has_many = False
 
     def add(self, cells: Sequence[str]) -> None:
         """Examine cells in octets, in the file's order."""
         # Shapes ask about zeros, but not about other digits; formats of times ask about all.
-        texts = set(with_ones(cells) if self._has_many and not self.formats else cells)
+        are_alike = self.formats or len(set(cells[:FIRST_CELLS])) <= FIRST_CELLS // 2
+        texts = set(cells if are_alike or not self._open else with_ones(cells))
         empty = cells.count("") if "" in texts else 0
         self.empty += empty
         self.filled += len(cells) - empty
@@ -124,7 +124,6 @@ class TypeGuess:
         self.has_markers = self.has_markers or not _MARKERS.isdisjoint(texts)
         if not self._open and not self.formats:
             return
-        self._has_many = self._has_many or len(texts) > len(cells) // ROWS_A_TEXT
         texts -= _SKIPPED
         self.formats = tuple(
             each for each in self.formats if all(map(TimeFormat.of(each).pattern.fullmatch, texts))

@@ -12,7 +12,7 @@ from array import array
 from collections import Counter
 from collections.abc import Hashable, Iterable, Sequence
 from importlib.util import source_hash
-from itertools import chain
+from itertools import chain, repeat
 from math import sqrt
 from typing import Any
 
@@ -52,14 +52,10 @@ class KeyCounter:
             fresh[bucket].append(each)
         self._bound()
 
-    @property
-    def _kept(self) -> int:
-        return sum(map(len, chain(self._fresh, self._hashes)))
-
     def _bound(self) -> None:
-        while self._kept > self._most:
+        while sum(map(len, chain(self._fresh, self._hashes))) > self._most:
             self._compact()
-            if self._kept > self._most // 2:
+            if sum(map(len, self._hashes)) > self._most // 2:
                 self._bits += 1
 
     def merge(self, other: KeyCounter) -> None:
@@ -67,10 +63,9 @@ class KeyCounter:
         self._rows += other._rows
         self._bits = max(self._bits, other._bits)
         for bucket in range(_BUCKETS):
-            fresh = self._fresh[bucket]
-            fresh.extend(other._fresh[bucket])
-            for each, count in zip(other._hashes[bucket], other._counts[bucket], strict=True):
-                fresh.extend([each] * count)
+            self._fresh[bucket].extend(other._fresh[bucket])
+            counted = map(repeat, other._hashes[bucket], other._counts[bucket])
+            self._fresh[bucket].extend(chain(*counted))
         self._bound()
 
     def to_json(self) -> dict[str, Any]:

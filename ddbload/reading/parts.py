@@ -249,8 +249,7 @@ def read_parts(
     with ExitStack() as stack:
         stack.enter_context(rare_gc())
         parts = stack.enter_context(closing(iter_parts(source.reader, ledger, context)))
-        is_file = record.objects is None and "path" in record.pinned
-        least = POOL_PARTS if is_file else 2
+        least = POOL_PARTS if record.objects is None and "path" in record.pinned else 2
         first = list(islice(parts, least))
         each = chain(first, parts)
         results: Iterator[tuple[Part, PartResult | None]] = ((part, None) for part in each)

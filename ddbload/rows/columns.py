@@ -97,9 +97,8 @@ NO_OCTET = "\xff"
 def with_ones(cells: Sequence[str]) -> list[str]:
     """Return cells with a 1 for each digit but zeros at an end, so that most numbers are alike."""
     data = NO_OCTET.join(cells).encode("latin-1").translate(_ONES)
-    if b"0" in data:
-        # Twice, since two zeros may share the digit between them.
-        data = data.replace(b"101", b"111").replace(b"101", b"111")
+    # Twice, since two zeros may share the digit between them.
+    data = data.replace(b"101", b"111").replace(b"101", b"111")
     return data.decode("latin-1").split(NO_OCTET) if cells else []
 
 
