@@ -212,18 +212,18 @@ def test_plan_shows_no_row_data_but_examples(world):
 
 def test_parquet_is_measured_by_columns_as_by_lines(monkeypatch):
     arrow, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
-    texts = ["a", "", 'say "no"', "größe", "\\", None, "line\nend", "x" * 1100]
+    texts = ["a", "", 'say "no"', "größe", "\\", None, "line\nend", "x" * 1100, "z"]
     table = arrow.table(
         {
-            "id": [*texts[:1], None, "", *"defgh"],
+            "id": ["", *"bcdefgh", None],
             "text": texts,
             "filled": [text or "" for text in texts],
             "null": [text or None for text in texts],
-            "number": [None, 0.0, -1.5, 1e20, 1e125, 1e126, 1200.0, 0.05],
-            "flag": [True, None] * 4,
+            "number": [None, 0.0, -1.5, 1e20, 1e126, 1e125, 1200.0, 0.05, 1.0],
+            "flag": [True, None, False] * 3,
             "list": [[text, "1"] for text in texts],
             "map": [{"a": text, "n": 10} for text in texts],
-            "bytes": [b"", b"1", None, b"123"] * 2,
+            "bytes": [b"", b"1", None] * 3,
         }
     )
     out = io.BytesIO()
@@ -233,4 +233,4 @@ def test_parquet_is_measured_by_columns_as_by_lines(monkeypatch):
     plan = plan_of(world)
     monkeypatch.setattr(JsonRows, "column_values", lambda _self, _rows: None)
     assert plan == plan_of(world)
-    assert (plan["rows"]["good"], plan["rows"]["rejected"]) == (5, 3)
+    assert (plan["rows"]["good"], plan["rows"]["rejected"]) == (6, 3)
