@@ -317,9 +317,7 @@ class BatchEncoder:
         keys = [identities[place] for place in self._keys]
         kinds = [kind if kind in CELL_ENCODERS else "" for kind in self._types]
         values = RowValues(columns.numbers, self._columns, kinds, cells, keys, self._absent_bytes)
-        if odd:
-            values = values.only([row for row in range(columns.height) if row not in odd])
-        return values.fitting()
+        return values.without(odd).fitting()
 
     def _read_cells(
         self, columns: Columns, odd: set[int]

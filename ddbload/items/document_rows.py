@@ -39,7 +39,7 @@ from ddbload.items.json_values import (
     plain,
 )
 from ddbload.items.row_filter import FILTERED
-from ddbload.items.row_values import RowValues
+from ddbload.items.row_values import RowValues, json_column
 from ddbload.items.typed_json import (
     TypedValue,
     content_of,
@@ -50,7 +50,7 @@ from ddbload.items.typed_json import (
     typed_json,
     untyped,
 )
-from ddbload.rows.blocks import WHITE_SPACE, Defect, RowBytes
+from ddbload.rows.blocks import WHITE_SPACE, Defect, ReadValues, RowBytes
 from ddbload.rows.columns import to_octets
 
 LONGEST_PUT = 200_000
@@ -162,21 +162,11 @@ class JsonRows:
                 before = before.removeprefix(name_json(name))
             cells.append(_texts(kind, before, encode, after, columns[place], bad))
         key_columns = [_each(identify, columns[place], bad) for place, identify in keys]
-        found = RowValues(
-            rows,
-            names,
-            [kind for *_, kind in fields],
-            cells,
-            key_columns[: self._key_count],
-            # Empty strings are values.
-            [
-                len(name.encode()) if kind else 0
-                for name, (*_, kind) in zip(names, fields, strict=True)
-            ],
-        )
-        if bad:
-            found = found.only([place for place in range(len(rows)) if place not in bad])
-        return found.fitting()
+        kinds = [kind for *_, kind in fields]
+        # Empty strings are values.
+        absent = [len(name.encode()) * bool(kind) for name, kind in zip(names, kinds, strict=True)]
+        values = RowValues(rows, names, kinds, cells, key_columns[: self._key_count], absent)
+        return values.without(bad).fitting()
 
     def _parse(self, line: str) -> tuple[Members, Members] | Defect | None:
         """Parse a line to an object, and the members of the row in it."""
@@ -193,25 +183,13 @@ class JsonRows:
     def encode_values(self, rows: RowBytes) -> list[EncodedRow | None] | None:
         """Encode rows by their values, once: None for each that is for the builder.
 
-        Returns None if they are to be read as lines.
+        Returns None or raises as `_take_values` does.
         """
-        # Blocks are kept until their rows are written, but not the values of whole batches.
-        values, rows.values = rows.values, None
-        if values is None or not self._can_keep_text or self._has_filter:
+        found = self._take_values(rows)
+        if found is None:
             return None
-        names, kinds, has_nulls, items_of, texts_of = values
-        checks = self._value_checks(names, kinds)
-        if checks is None or (has_nulls and self._builder.rules.nulls != OMIT):
-            return None
-        try:
-            made = items_of()[rows.part] if has_nulls else None
-            items = made or to_octets(rows.decode()).split("\n")[:-1]
-            checked = [
-                _checked(check, {None: null}, texts_of(place)[rows.part])
-                for place, check, null in checks
-            ]
-        except UnicodeDecodeError:
-            return None
+        (*_, has_nulls, items_of, _), checked = found
+        items = items_of()[rows.part] if has_nulls else to_octets(rows.decode()).split("\n")[:-1]
         return [
             None
             if _BAD in found or len(item) > LONGEST_PUT
@@ -222,6 +200,37 @@ class JsonRows:
                 len(item) - UNCOUNTED_MEMBER_BYTES * (item.count('":{"') - item.count('\\":{"')),
             )
             for item, *found in zip(items, *checked, strict=True)
+        ]
+
+    def column_values(self, rows: RowBytes) -> tuple[int, RowValues] | None:
+        """Return the number of rows, and values of those not for the builder; see above."""
+        found = self._take_values(rows)
+        if found is None or not found[0][0]:
+            return None
+        (names, kinds, *_, texts_of), checked = found
+        texts = [texts_of(place)[rows.part] for place in range(len(names))]
+        kinds, cells, absent = zip(*map(json_column, names, kinds, texts), strict=True)
+        places = range(len(cells[0]))
+        values = RowValues(places, names, kinds, cells, checked[: self._key_count], absent)
+        bad = {row for column in checked if _BAD in column for row in places if column[row] is _BAD}
+        return len(places), values.without(bad).fitting()
+
+    def _take_values(self, rows: RowBytes) -> tuple[ReadValues, list[list[object]]] | None:
+        """Take the values of rows by column, and the results of their checks, once.
+
+        Returns None, or raises `UnicodeDecodeError`, if the rows are to be read as lines.
+        """
+        # Blocks are kept until their rows are written, but not the values of whole batches.
+        values, rows.values = rows.values, None
+        if values is None or not self._can_keep_text or self._has_filter:
+            return None
+        names, kinds, has_nulls, _, texts_of = values
+        checks = self._value_checks(names, kinds)
+        if checks is None or (has_nulls and self._builder.rules.nulls != OMIT):
+            return None
+        return values, [
+            _checked(check, {None: null}, texts_of(place)[rows.part])
+            for place, check, null in checks
         ]
 
     def _new_value_checks(
@@ -414,8 +423,6 @@ def _texts(
     if kind == "S":
         texts = column if encode is quoted else list(map(encode, column))
         return texts if "".join(texts).isascii() else _each(to_octets, texts, bad)
-    if kind == "BOOL":
-        return ["true"] * len(column)
     if kind == "N":
         text = b" ".join(column).decode()
         numbers = text.split(" ")

@@ -252,20 +252,23 @@ class DocumentEncoder(RowEncoder):
 
     def read(self, block: Block) -> tuple[RowPositions, EncodedRows]:
         """Return the positions of a block's rows, and the request for each."""
-        found = self._rows.encode_values(block.data) if isinstance(block.data, RowBytes) else None
-        if found is not None:
-            places = RowPositions(block, self.ends, len(found))
-            requests = (each or self._build(row, places) for row, each in enumerate(found))
-            return places, self.collected(requests, places)
-        lines = _lines(block.data)
-        places = RowPositions(block, self.ends, len(lines))
-        return places, self.collected(self._requests(lines, places), places)
+        found = _by_columns(self._rows.encode_values, block)
+        lines = _lines(block.data) if found is None else ()
+        places = RowPositions(block, self.ends, len(found or lines))
+        requests = (
+            self._build(row, places) if each is None else each
+            for row, each in enumerate(found or self._each(self._rows.encode, lines, places))
+        )
+        return places, self.collected(requests, places)
 
     def values(self, block: Block) -> tuple[RowPositions, list[RowValues]]:
         """Return the positions of a block's rows, and values of most of them to measure.
 
         Rows with other attributes are apart, in the order of the first of each.
         """
+        by_columns = _by_columns(self._rows.column_values, block)
+        if by_columns is not None:
+            return RowPositions(block, self.ends, by_columns[0]), [by_columns[1]]
         lines = _lines(block.data)
         places, kept = RowPositions(block, self.ends, len(lines)), list[int]()
         groups: dict[int, tuple[Shape, list[int], list[Sequence[Any]]]] = {}
@@ -310,12 +313,6 @@ class DocumentEncoder(RowEncoder):
         lengths = map(len, encoded.puts) if self.joiner.joins_text else sizes
         encoded.row_bytes = -(-sum(lengths) // good)
         return encoded
-
-    def _requests(
-        self, lines: Sequence[str], places: RowPositions
-    ) -> Iterator[EncodedRow | Defect]:
-        for row, found in enumerate(self._each(self._rows.encode, lines, places)):
-            yield self._build(row, places) if found is None else found
 
     def _each(
         self,
@@ -369,6 +366,14 @@ def document_rules(record: RunRecord, hmac_key: bytes | None) -> DocumentRules:
         envelope=_ENVELOPES.get(payload.source.format, bare),
         writes=row_writes(payload, record.table),
     )
+
+
+def _by_columns(read: Callable[[RowBytes], T | None], block: Block) -> T | None:
+    """Read rows by their values; return None if they are to be read as lines."""
+    try:
+        return read(block.data) if isinstance(block.data, RowBytes) else None
+    except UnicodeDecodeError:
+        return None
 
 
 def _lines(data: bytes) -> list[str]:

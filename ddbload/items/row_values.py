@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass
-from functools import cached_property, lru_cache
-from itertools import islice
+from dataclasses import dataclass, replace
+from functools import cached_property
+from itertools import islice, repeat
 from typing import Any, Self
 
 from ddbload.dynamodb.attribute_values import value_size
@@ -16,9 +16,6 @@ from ddbload.dynamodb.modes import without_removals
 from ddbload.dynamodb.scalar_text import parse_number
 from ddbload.items.item_requests import Item, compact_json
 from ddbload.rows.columns import from_octets, to_octets, with_ones
-
-MAX_CACHED_SIZES = 100_000
-"""Cached sizes of numbers."""
 
 
 @dataclass(eq=False)
@@ -46,22 +43,23 @@ class RowValues:
         keys = [[value] for value in item.key]
         return cls([row], list(values), [""] * len(cells), cells, keys, [0] * len(cells))
 
-    def only(self, places: Sequence[int]) -> RowValues:
-        """Return the values of some of the rows, given by their places among these."""
-        return RowValues(
-            [self.rows[place] for place in places],
-            self.names,
-            self.kinds,
-            [[column[place] for place in places] for column in self.cells],
-            [[column[place] for place in places] for column in self.keys],
-            self.absent,
+    def without(self, places: Collection[int]) -> RowValues:
+        """Return the values without the rows at these places."""
+        if not places:
+            return self
+        kept = [place for place in range(len(self.rows)) if place not in places]
+        return replace(
+            self,
+            rows=[self.rows[place] for place in kept],
+            cells=[[column[place] for place in kept] for column in self.cells],
+            keys=[[column[place] for place in kept] for column in self.keys],
         )
 
     def fitting(self) -> RowValues:
         """Return the values of the rows that are not too large for DynamoDB."""
         if max(self.sizes, default=0) <= MAX_ITEM_BYTES:
             return self
-        return self.only([at for at, size in enumerate(self.sizes) if size <= MAX_ITEM_BYTES])
+        return self.without({at for at, size in enumerate(self.sizes) if size > MAX_ITEM_BYTES})
 
     @cached_property
     def sizes(self) -> list[int]:
@@ -71,6 +69,7 @@ class RowValues:
     def sizes_of(self, names: Collection[str]) -> list[int]:
         """Return the bytes of each row's attributes with these names."""
         fixed, texts, others = 0, list[Sequence[str]](), list[Sequence[int]]()
+        documents = list[Sequence[str]]()
         for name, kind, column, absent in zip(
             self.names, self.kinds, self.cells, self.absent, strict=True
         ):
@@ -83,22 +82,23 @@ class RowValues:
                 others.append([size if cell else absent for cell in column])
             if kind == "S":
                 texts.append(column)
-            elif kind == "BOOL":
-                others.append(list(map(bool, column)))
+            elif kind == "":
+                documents.append(column)
             else:
-                others.append(number_sizes(column) if kind == "N" else json_sizes(column))
+                others.append(number_sizes(column) if kind == "N" else list(map(bool, column)))
+        if documents:
+            others.append(json_sizes(documents))
         if texts:
             others.append(list(map(len, map("".join, zip(*texts, strict=True)))))
         if fixed or not others:
             others.append([fixed] * len(self.rows))
         return list(others[0]) if len(others) == 1 else list(map(sum, zip(*others, strict=True)))
 
-    def have(self, names: Sequence[str]) -> Sequence[bool] | None:
-        """Return whether each row has all of these attributes; None if all rows have."""
+    def having(self, names: Sequence[str]) -> RowValues:
+        """Return the values of the rows that have all of these attributes."""
         columns = [self.cells[self.names.index(name)] for name in names]
-        if all(map(all, columns)):
-            return None
-        return [all(row) for row in zip(*columns, strict=True)]
+        gaps = (column for column in columns if not all(column))
+        return self.without({row for each in gaps for row, cell in enumerate(each) if not cell})
 
     def texts(self, name: str) -> Sequence[str]:
         """Return the text of each row's value of an attribute, in octets."""
@@ -110,62 +110,89 @@ class RowValues:
         return [to_octets(str(*value.values())) for value in found]
 
     def types(self) -> Iterator[tuple[int, int, str, str, int]]:
-        """Yield the row and place of an attribute's first value of a type, both names, and a count.
-
-        Columns of S, N and BOOL are taken to have a value in each row.
-        """
-        for place, (name, kind, column) in enumerate(
-            zip(self.names, self.kinds, self.cells, strict=True)
+        """Yield row and place of an attribute's first value of a type, both names, and a count."""
+        for place, (name, kind, column, absent) in enumerate(
+            zip(self.names, self.kinds, self.cells, self.absent, strict=True)
         ):
-            if kind:
+            if kind and (absent or all(column)):
                 yield self.rows[0], place, name, kind, len(column)
                 continue
-            types = [text and _type_of(text) for text in column]
+            types = [text and (kind or _type_of(text)) for text in column]
             for each, count in Counter(types).items():
                 if each:
                     yield self.rows[types.index(each)], place, name, each, count
 
 
+def json_column(
+    name: str, kind: str, texts: Sequence[str | None]
+) -> tuple[str, Sequence[str], int]:
+    """Return the kind, the cells and the bytes of an empty cell of a column of `ReadValues`."""
+    absent = len(name.encode()) if kind == "S" and None not in texts else 0
+    if kind == "S" and not absent and "" in texts:
+        # Both empty strings and missing values.
+        kind, texts = "", [None if text is None else f'{{"S":"{text}"}}' for text in texts]
+    cells = [text or "" for text in texts]
+    if kind == "S" and "\\" in "".join(cells):
+        cells = [json.loads(f'"{text}"') if "\\" in text else text for text in cells]
+    if not "".join(cells).isascii():
+        cells = list(map(to_octets, cells))
+    return kind if kind in ("S", "N", "BOOL") else "", cells, absent
+
+
 def number_sizes(cells: Sequence[str]) -> list[int]:
     """Return the bytes of each number; 0 for an empty cell. Raises `BadValue`."""
     text = "".join(cells)
-    if "e" in text or "E" in text:
-        return list(map(_number_size, cells))
-    # The size depends on where a number has zeros, and not on its other digits.
-    return list(map(_number_size, with_ones(cells)))
+    # The size depends on where a number begins and ends in zeros, and not on its other digits.
+    forms = cells if "e" in text or "E" in text else with_ones(cells)
+    sizes = {form: parse_number(form).size if form else 0 for form in set(forms)}
+    return list(map(sizes.__getitem__, forms))
 
 
-@lru_cache(MAX_CACHED_SIZES)
-def _number_size(text: str) -> int:
-    return parse_number(text).size if text else 0
+def json_sizes(columns: Sequence[Sequence[str]]) -> list[int]:
+    """Return the bytes of each row's attribute values, given as JSON without blanks by column.
+
+    An empty cell has no bytes.
+    """
+    rows = list(map("".join, zip(*columns, strict=True)))
+    if _has_others("".join(rows)):
+        for place, row in enumerate(rows):
+            if _has_others(row):
+                cells = [column[place] for column in columns if column[place]]
+                # A text without syntax is as long as its value has bytes.
+                rows[place] = " " * sum(value_size(json.loads(from_octets(cell))) for cell in cells)
+    text, sizes = "".join(rows), list(map(len, rows))
+    for syntax, uncounted in _UNCOUNTED.items():
+        if syntax in text:
+            counts = map(str.count, rows, repeat(syntax))
+            sizes = [size - uncounted * count for size, count in zip(sizes, counts, strict=True)]
+    numbers = [part[: part.index('"')] for part in text.split('{"N":"')[1:]]
+    more = (size - len(each) for size, each in zip(number_sizes(numbers), numbers, strict=True))
+    counts = map(str.count, rows, repeat('{"N":"'))
+    return [size + sum(islice(more, count)) for size, count in zip(sizes, counts, strict=True)]
 
 
-def json_sizes(cells: Sequence[str]) -> list[int]:
-    """Return the bytes of attribute values, given as JSON without blanks; 0 for an empty cell."""
-    numbers = list[str]()
-    found = [_size_without_numbers(text, numbers) for text in cells]
-    sizes = iter(number_sizes(numbers))
-    return [size + sum(islice(sizes, count)) for size, count in found]
-
-
-def _size_without_numbers(text: str, numbers: list[str]) -> tuple[int, int]:
-    """Return the bytes of a value but for numbers, of which it adds so many to `numbers`."""
-    if "\\" in text or '{"B":' in text or 'S":[' in text or '":{"}' in text:
-        return value_size(json.loads(from_octets(text))), 0
-    # A quote in a string has a backslash, so all that is counted here is JSON's own syntax.
-    lists, maps = text.count('{"L":['), text.count('{"M":{')
-    empty_lists, empty_maps = text.count('{"L":[]'), text.count('{"M":{}')
-    members = text.count('":{"') - maps + empty_maps
-    size = len(text) - 8 * text.count('{"S":"') - 3 * members
+_UNCOUNTED = {
     # Members of maps may have names of types, but their values begin with a brace.
-    nulls, trues, falses = (text.count(f) for f in ('{"NULL":t', '{"BOOL":t', '{"BOOL":f'))
-    size -= 12 * (nulls + trues) + 13 * falses
+    **dict.fromkeys(('{"S":"', '{"N":"'), 8),
+    **dict.fromkeys(('{"NULL":t', '{"BOOL":t'), 12),
+    '{"BOOL":f': 13,
     # A list or map takes three bytes, and one for each element in place of the commas.
-    size -= 4 * (lists + maps) + empty_lists + empty_maps
-    _, *parts = text.split('{"N":"')
-    found = [part[: part.index('"')] for part in parts]
-    numbers += found
-    return size - len("".join(found)) - 8 * len(found), len(found)
+    '{"L":[': 4,
+    '{"L":[]': 1,
+    # The first member of a map looks like the map as a member, and an empty map has none.
+    '":{"': 3,
+    '{"M":{': 4 - 3,
+    '{"M":{}': 1 + 3,
+}
+"""Bytes of JSON that DynamoDB does not count, for each occurrence of a syntax.
+
+A quote in a string has a backslash, so all of this is JSON's own syntax.
+"""
+
+
+def _has_others(text: str) -> bool:
+    """Return whether a text may have values whose bytes are not told by its length and syntax."""
+    return "\\" in text or '{"B":' in text or 'S":[' in text or '":{"}' in text
 
 
 def _type_of(text: str) -> str:

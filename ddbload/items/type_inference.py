@@ -21,11 +21,13 @@ from ddbload.dynamodb.scalar_text import BadValue, TimeFormat, plain_number
 from ddbload.items.json_values import parse
 from ddbload.items.row_attributes import PLAIN_TYPES, TEXT_READERS, TYPED_TYPES, ItemLayout
 from ddbload.rows.blocks import repeated
-from ddbload.rows.columns import NO_OCTET, Columns
+from ddbload.rows.columns import NO_OCTET, Columns, with_ones
 
 EXAMPLES = 3
 LONGEST_ID = 18
 """Most digits of a whole number that is surely a quantity; a longer one may be an id."""
+FIRST_CELLS = 50
+"""Cells of a block that show whether most of its texts occur more than once."""
 LONGEST_NUMBER = 38
 """Most characters of a number, so that it has no more digits than DynamoDB keeps."""
 
@@ -109,12 +111,13 @@ class TypeGuess:
 
     def add(self, cells: Sequence[str]) -> None:
         """Examine cells in octets, in the file's order."""
-        texts = set(cells)
+        # Shapes ask about zeros, but not about other digits; formats of times ask about all.
+        are_alike = self.formats or len(set(cells[:FIRST_CELLS])) <= FIRST_CELLS // 2
+        texts = set(cells if are_alike or not self._open else with_ones(cells))
         empty = cells.count("") if "" in texts else 0
         self.empty += empty
         self.filled += len(cells) - empty
-        longest = max(map(len, texts), default=0)
-        self.longest = max(self.longest, longest)
+        self.longest = max(self.longest, 0, *set(map(len, texts)))
         if len(self.examples) < EXAMPLES:
             first = islice(filter(None, cells), 200)
             self.examples = list(dict.fromkeys([*self.examples, *first]))[:EXAMPLES]

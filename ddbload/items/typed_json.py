@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from json.encoder import encode_basestring as quoted
 from typing import Any
 
 from ddbload.dynamodb.attribute_values import BAD_ATTRIBUTE, check_value, nesting_error
@@ -33,10 +34,13 @@ def untyped(value: Json, *, keeps_nulls: bool) -> Any:
     if isinstance(value, Composed):
         return value
     kind, content = content_of(value, 0)
-    if kind == "S" and isinstance(content, str):
+    if isinstance(content, str):
+        if kind == "S":
+            return content
+        if kind == "N":
+            return (content if is_plain_number(content) else parse_number(content).text).encode()
+    elif kind == "BOOL" and isinstance(content, bool):
         return content
-    if kind == "N" and isinstance(content, str):
-        return _number(content).encode()
     if kind == "NULL" and content is True and not keeps_nulls:
         return None
     return TypedValue(((kind, content),))
@@ -46,16 +50,26 @@ def typed(value: Any) -> Json:
     """Return a value other than null that `untyped` returned as DynamoDB JSON again."""
     if isinstance(value, TypedValue | Composed):
         return value if isinstance(value, str) else tuple(value)
+    if isinstance(value, bool):
+        return (("BOOL", value),)
     return (("S", value) if isinstance(value, str) else ("N", value.decode()),)
 
 
 def typed_json(value: TypedValue) -> str:
     """Return the checked JSON of a value. Raises `BadValue`."""
+    ((kind, content),) = value
+    if is_spelled_well(kind, content, 0):
+        return _json(tuple(value))
     return compact_json(check_value(plain(tuple(value))))
 
 
-def _number(text: str) -> str:
-    return text if is_plain_number(text) else parse_number(text).text
+def _json(value: Json) -> str:
+    """Return a well spelled value as JSON without blanks."""
+    if isinstance(value, tuple):
+        return f"{{{','.join([f'{quoted(name)}:{_json(member)}' for name, member in value])}}}"
+    if isinstance(value, list):
+        return f"[{','.join(map(_json, value))}]"
+    return compact_json(value)
 
 
 def content_of(value: Json, depth: int) -> tuple[str, Json]:

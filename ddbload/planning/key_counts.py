@@ -1,9 +1,9 @@
 """Count distinct and repeated keys, and find partition keys with many rows, in bounded memory.
 
-Keys are compared by 64 bits of their BLAKE2b hash. Among five million keys, the chance that two
-different ones have the same hash is one in a million. With more rows only keys whose hash ends in
-zeros are counted ("adaptive sampling", Flajolet 1990). A key is counted with all its rows or not at
-all, so that the counts can be scaled.
+Keys are compared by 64 bits of SipHash. Among five million keys, the chance that two different
+ones have the same hash is one in a million. With more rows only keys whose hash ends in zeros are
+counted ("adaptive sampling", Flajolet 1990). A key is counted with all its rows or not at all, so
+that the counts can be scaled.
 """
 
 from __future__ import annotations
@@ -11,7 +11,8 @@ from __future__ import annotations
 from array import array
 from collections import Counter
 from collections.abc import Hashable, Iterable, Sequence
-from hashlib import blake2b
+from importlib.util import source_hash
+from itertools import chain, repeat
 from math import sqrt
 from typing import Any
 
@@ -24,7 +25,7 @@ FEW_ROWS = 1000
 HOT_SHARE = 0.05
 """Share of the rows above which a partition key counts as hot."""
 _BUCKETS = 256
-"""Buckets by the first byte of the hash. Counting one bucket at a time takes little memory."""
+"""Buckets by the last byte of the hash. Counting one bucket at a time takes little memory."""
 
 
 class KeyCounter:
@@ -37,27 +38,24 @@ class KeyCounter:
         self._most = exact_rows
         self._rows = 0
         self._bits = 0
-        self._kept = 0
         self._fresh = [array("Q") for _ in range(_BUCKETS)]
         self._hashes = [array("Q") for _ in range(_BUCKETS)]
         self._counts = [array("I") for _ in range(_BUCKETS)]
 
     def add(self, keys: Iterable[bytes]) -> None:
         """Count keys, given as bytes."""
-        hashes = array("Q", b"".join([blake2b(key, digest_size=8).digest() for key in keys]))
+        # Unlike hash(), this is the same in all processes, and takes a tenth of a BLAKE2b's time.
+        octets = b"".join(map(source_hash, keys))
+        hashes, fresh = array("Q", octets), self._fresh
         self._rows += len(hashes)
-        mask = (1 << self._bits) - 1
-        some = [each for each in hashes if not each & mask] if mask else hashes
-        fresh = self._fresh
-        for each in some:
-            fresh[each >> 56].append(each)
-        self._kept += len(some)
+        for bucket, each in zip(octets[7::8], hashes, strict=True):
+            fresh[bucket].append(each)
         self._bound()
 
     def _bound(self) -> None:
-        while self._kept > self._most:
+        while sum(map(len, chain(self._fresh, self._hashes))) > self._most:
             self._compact()
-            if self._kept > self._most // 2:
+            if sum(map(len, self._hashes)) > self._most // 2:
                 self._bits += 1
 
     def merge(self, other: KeyCounter) -> None:
@@ -65,21 +63,16 @@ class KeyCounter:
         self._rows += other._rows
         self._bits = max(self._bits, other._bits)
         for bucket in range(_BUCKETS):
-            fresh = self._fresh[bucket]
-            fresh.extend(other._fresh[bucket])
-            for each, count in zip(other._hashes[bucket], other._counts[bucket], strict=True):
-                fresh.extend([each] * count)
-        self._kept = sum(map(len, self._fresh)) + sum(map(len, self._hashes))
+            self._fresh[bucket].extend(other._fresh[bucket])
+            counted = map(repeat, other._hashes[bucket], other._counts[bucket])
+            self._fresh[bucket].extend(chain(*counted))
         self._bound()
 
     def to_json(self) -> dict[str, Any]:
         """Return the counts so far, in the form of a plan's `keys` (see docs/plan.md)."""
-        distinct = repeated = kept = 0
-        for bucket in range(_BUCKETS):
-            counts = self._counted(bucket).values()
-            distinct += len(counts)
-            kept += sum(counts)
-            repeated += len(counts) - list(counts).count(1)
+        self._compact()
+        distinct, kept = sum(map(len, self._counts)), sum(map(sum, self._counts))
+        repeated = distinct - sum(counts.count(1) for counts in self._counts)
         scale = 1 << self._bits
         found, error = distinct * scale, 1 / sqrt(max(1, distinct))
         if 10 * (kept - distinct) < distinct:
@@ -96,21 +89,16 @@ class KeyCounter:
             "error": round(error, 6) if self._bits else 0.0,
         }
 
-    def _counted(self, bucket: int) -> Counter[int]:
-        mask = (1 << self._bits) - 1
-        known = Counter(dict(zip(self._hashes[bucket], self._counts[bucket], strict=True)))
-        known.update(self._fresh[bucket])
-        if mask:
-            known = Counter({each: count for each, count in known.items() if not each & mask})
-        return known
-
     def _compact(self) -> None:
+        mask = (1 << self._bits) - 1
         for bucket in range(_BUCKETS):
-            known = self._counted(bucket)
+            known = Counter(dict(zip(self._hashes[bucket], self._counts[bucket], strict=True)))
+            known.update(self._fresh[bucket])
+            if mask:
+                known = Counter({each: count for each, count in known.items() if not each & mask})
             self._fresh[bucket] = array("Q")
             self._hashes[bucket] = array("Q", known.keys())
             self._counts[bucket] = array("I", known.values())
-        self._kept = sum(map(len, self._hashes))
 
 
 class HeavyHitters:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import field
-from itertools import chain, compress
+from itertools import chain
 from typing import Any
 
 from ddbload.contracts.run_record import RunRecord
@@ -61,8 +61,8 @@ class ItemSizes:
         self.bytes += other.bytes
         self.units += other.units
         self.largest = max(self.largest, other.largest)
-        if other.smallest is not None:
-            self.smallest = min(other.smallest, self.smallest or other.smallest)
+        found = (each for each in (self.smallest, other.smallest) if each is not None)
+        self.smallest = min(found, default=None)
 
 
 class TableIndex(Record):
@@ -99,15 +99,11 @@ class IndexSurvey(MutableRecord):
         for values in batch:
             if not set(self.index.keys).issubset(values.names):
                 continue
+            entries = values.having(self.index.keys)
             names = values.names if self.index.projected is None else self.index.projected
-            sizes: Iterable[int] = values.sizes_of(names)
-            parts = [values.texts(name) for name in self.index.partition]
-            found: Iterable[Hashable] = zip(*parts, strict=True) if parts[1:] else parts[0]
-            present = values.have(self.index.keys)
-            if present is not None:
-                sizes, found = compress(sizes, present), compress(found, present)
-            self.sizes.add(list(sizes))
-            partitions += found
+            self.sizes.add(entries.sizes_of(names))
+            parts = [entries.texts(name) for name in self.index.partition]
+            partitions += zip(*parts, strict=True) if parts[1:] else parts[0]
         self.hot.add(partitions)
 
 

@@ -76,6 +76,7 @@ def _forks(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture
 def _small(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(parts, "PART_BYTES", 500)
+    monkeypatch.setattr(parts, "POOL_PARTS", 2)
     monkeypatch.setattr(parts, "_WINDOW_BEFORE", 40)
     monkeypatch.setattr(parts, "_WINDOW_AFTER", 200)
 
@@ -239,6 +240,15 @@ def test_worker_that_is_killed_fails_the_conversion(
     monkeypatch.setattr(convert_module._ConvertJob, "work", die)
     outcome = converted(write(tmp_path, BAD), 2)
     assert (outcome.error or "").startswith(WorkerDied.__name__)
+
+
+@pytest.mark.usefixtures("_small")
+def test_small_file_is_read_without_workers(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(parts, "POOL_PARTS", 1000)
+    monkeypatch.setattr(parts, "ProcessPool", None)
+    assert converted(write(tmp_path, BAD), 2).converted.read
 
 
 @pytest.mark.usefixtures("_small")

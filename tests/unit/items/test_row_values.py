@@ -23,4 +23,4 @@ from ddbload.items.row_values import json_sizes
 def test_member_whose_name_is_a_type(name, value, size):
     text = compact_json({"M": {name: value}})
     # A map takes three bytes, and one for each member.
-    assert json_sizes([text]) == [3 + 1 + len(name) + size]
+    assert json_sizes([[text]]) == [3 + 1 + len(name) + size]

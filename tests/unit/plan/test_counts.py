@@ -63,7 +63,8 @@ def test_heavy_hitters_count_is_within_error(keys, capacity):
         assert (hot.distinct, hot.most) == (len(counts), most)
 
 
-@given(st.lists(st.integers(1, 9000), min_size=1))
+# Size 0 stands for no item.
+@given(st.lists(st.integers(0, 9000), min_size=1))
 def test_item_sizes_are_summed(given_sizes):
     sizes = ItemSizes()
     for start in range(0, len(given_sizes), 7):

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import gzip
+import io
 import json
 
 import pytest
 
+from ddbload.items.document_rows import JsonRows
 from ddbload.planning.make_plan import Sample, make_plan
 from tests.fakes.dynamodb_values import item_size
 from tests.unit.steps.world import BUCKET, World
@@ -206,3 +208,29 @@ def test_plan_shows_no_row_data_but_examples(world):
     world.overwrite((HEAD + secret).encode())
     told = json.dumps(plan_of(world))
     assert told.count("secret") == 3
+
+
+def test_parquet_is_measured_by_columns_as_by_lines(monkeypatch):
+    arrow, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    texts = ["a", "", 'say "no"', "größe", "\\", None, "line\nend", "x" * 1100, "z"]
+    table = arrow.table(
+        {
+            "id": ["", *"bcdefgh", None],
+            "text": texts,
+            "filled": [text or "" for text in texts],
+            "null": [text or None for text in texts],
+            "number": [None, 0.0, -1.5, 1e20, 1e126, 1e125, 1200.0, 0.05, 1.0],
+            "flag": [True, None, False] * 3,
+            "list": [[text, "1"] for text in texts],
+            "map": [{"a": text, "n": 10} for text in texts],
+            "bytes": [b"", b"1", None] * 3,
+        }
+    )
+    out = io.BytesIO()
+    parquet.write_table(table, out)
+    world = World(out.getvalue(), source={"format": "parquet"}, indexes=[[("null", "S")]])
+    world.options["max_rejects"] = 10
+    plan = plan_of(world)
+    monkeypatch.setattr(JsonRows, "column_values", lambda _self, _rows: None)
+    assert plan == plan_of(world)
+    assert (plan["rows"]["good"], plan["rows"]["rejected"]) == (6, 3)
