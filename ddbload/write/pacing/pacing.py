@@ -52,6 +52,8 @@ OVERLOAD_GAIN = 24.0
 """Additional fall per returned unit, times the share above `OVERLOAD_SHARE`."""
 OVERLOAD_SECONDS, OVERLOAD_UNITS = 0.25, 100.0
 """Seconds, or units if these take longer, over which this share is averaged."""
+COLLAPSE_SHARE = 0.5
+"""Returned share above which the last second does not show the capacity any more."""
 FLOOR = 0.97
 """Lowest rate in an overload, as a share of the units accepted in the last second."""
 QUIET_REQUESTS = 1.5
@@ -163,8 +165,10 @@ class AdaptiveRate:
         units_per_second: float | None = None,
         min_rate: float = MIN_UNITS_PER_SECOND,
         first: float = FIRST_RATE,
+        known: float = math.inf,
     ) -> None:
         """Start with `units_per_second`; None searches the rate, starting at `first`."""
+        self._known = known
         self._starting = units_per_second is None
         self._first = max(min_rate, first)
         self.units_per_second = self._first if units_per_second is None else units_per_second
@@ -238,6 +242,8 @@ class AdaptiveRate:
         changed += units * self._rise(due, units)
         if changed > rate:
             changed = max(rate, min(changed, most))
+            if rate < self._known <= changed:
+                self._quiet_units = 0.0
         self.units_per_second = max(changed, self._min_rate)
 
     def _rise_at_start(self, units: float) -> None:
@@ -251,7 +257,7 @@ class AdaptiveRate:
     def _end_start(self, now: float) -> None:
         """Set the rate to the units accepted so far, without the free ones."""
         taken = self._recent.taken(now) - min(self._free_answered, self._free)
-        rate = min(self.units_per_second, max(taken, FIRST_RATE))
+        rate = min(self.units_per_second, max(taken, self._first), self._known)
         self._starting = False
         self._free_units = 0.0
         self._bucket = TokenBucket(now)
@@ -271,7 +277,10 @@ class AdaptiveRate:
     def _after_return(self, rate: float, returned: float) -> float:
         """Return the rate lowered by returned units, by overload, and for slower workers."""
         gain = 1.0 + OVERLOAD_GAIN * max(0.0, self._share - OVERLOAD_SHARE)
-        taken = FLOOR * self._recent.taken_rate
+        # Nothing was taken: the back-off waits, and the next request that passes finds a rate.
+        taken = FLOOR * self._recent.taken_rate or self._first
+        if self._share > COLLAPSE_SHARE:
+            taken = min(taken, self._known)
         excess, self._excess = self._excess, 0.0
         return max(rate - gain * returned, min(rate, taken), rate / 2) - excess
 
@@ -422,7 +431,7 @@ class Pacing:
         """
         self._rng = rng
         self._backoff = CongestionBackoff(rng)
-        self._rate = AdaptiveRate(now, first=first_rate(capacity))
+        self._rate = AdaptiveRate(now, first=first_rate(capacity), known=capacity or math.inf)
         self._budget = WcuBudget(max_wcu, now) if budget is None else budget
         # Recent average latency in seconds; None before the first answer.
         self._latency: float | None = None
