@@ -29,7 +29,7 @@ FIRST_RATE = 500.0
 """Rate after these units if the table's is unknown; lowest rate after the first returned units."""
 FIRST_RISE = 4.0
 """Relative rise of the rate per second until units are first returned: doubles in 0.17 s."""
-DUE, DUE_POWER, MAX_DUE = 0.9, 0.6, 0.08
+DUE, DUE_POWER, MAX_DUE = 0.012, 0.6, 0.05
 """Set point: share of its units that a worker accepts back, `DUE / rate**DUE_POWER`.
 
 A table returns about the same share to all its writers, so they converge to one rate, at which it
@@ -169,6 +169,7 @@ class AdaptiveRate:
     ) -> None:
         """Start with `units_per_second`; None searches the rate, starting at `first`."""
         self._known = known
+        self._scale = known if known < math.inf else 1000.0
         self._starting = units_per_second is None
         self._first = max(min_rate, first)
         self.units_per_second = self._first if units_per_second is None else units_per_second
@@ -181,7 +182,7 @@ class AdaptiveRate:
         self._recent = RecentUnits(self.units_per_second)
         # Returned shares: current and average, and the seconds of the average.
         self._share = 0.0
-        self._usual_share = due_share(self.units_per_second)
+        self._usual_share = due_share(self.units_per_second / self._scale)
         self._usual_seconds = YOUNG_SECONDS
         # Units per second to give up with the next return, in favor of slower workers.
         self._excess = 0.0
@@ -225,7 +226,7 @@ class AdaptiveRate:
             return
         if ended:
             self._average_share(ended / rate)
-        due = due_share(rate)
+        due = due_share(rate / self._scale)
         weight = min(1.0, units / max(OVERLOAD_SECONDS * rate, OVERLOAD_UNITS))
         self._share += weight * (returned / units - self._share)
         most = HEADROOM * recent.sent_rate + MAX_BATCH_ROWS
@@ -262,7 +263,7 @@ class AdaptiveRate:
         self._free_units = 0.0
         self._bucket = TokenBucket(now)
         self.units_per_second = self._quiet_from = rate
-        self._usual_share, self._usual_seconds = YOUNG_SHARE * due_share(rate), YOUNG_SECONDS
+        self._usual_share, self._usual_seconds = YOUNG_SHARE * due_share(rate / self._scale), YOUNG_SECONDS
         self._quiet_units = self._excess = self._share = 0.0
 
     def _average_share(self, seconds: float) -> None:
