@@ -13,7 +13,8 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-from ddbload.aws.table_description import NEW_TABLE_RATE, UNITS_PER_WORKER, choose_workers
+from ddbload.aws.table_description import UNITS_PER_WORKER, choose_workers
+from ddbload.dynamodb.limits import NEW_TABLE_RATE
 from ddbload.contracts import run_record as prices
 from ddbload.contracts.options import DEFAULT_CHUNK_BYTES
 from ddbload.contracts.options import EDGES_MAX_ROW_BYTES as EDGES_ROW_BYTES

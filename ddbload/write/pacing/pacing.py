@@ -12,7 +12,7 @@ from collections import deque
 from dataclasses import dataclass
 
 from ddbload.aws.backoff import CongestionBackoff
-from ddbload.dynamodb.limits import MAX_BATCH_ROWS
+from ddbload.dynamodb.limits import MAX_BATCH_ROWS, NEW_TABLE_RATE
 
 REQUEST_MARGIN = 1.25
 """Factor on the size of requests while answers are slow, so that requests suffice."""
@@ -25,8 +25,8 @@ FREE_UNITS = 500.0
 
 At most those of a second at the first rate.
 """
-FIRST_RATE = 500.0
-"""Rate after these units if the table's is unknown; lowest rate after the first returned units."""
+FIRST_SHARE = 0.25
+"""First rate, as a share of the capacity, of which others may use a part; lowest at the start."""
 FIRST_RISE = 4.0
 """Relative rise of the rate per second until units are first returned: doubles in 0.17 s."""
 DUE, DUE_POWER, MAX_DUE = 0.012, 0.6, 0.05
@@ -164,14 +164,15 @@ class AdaptiveRate:
         now: float = 0.0,
         units_per_second: float | None = None,
         min_rate: float = MIN_UNITS_PER_SECOND,
-        first: float = FIRST_RATE,
-        known: float = math.inf,
+        capacity: float = NEW_TABLE_RATE,
     ) -> None:
-        """Start with `units_per_second`; None searches the rate, starting at `first`."""
-        self._known = known
-        self._scale = known if known < math.inf else 1000.0
+        """Start with `units_per_second`; None searches the rate.
+
+        `capacity`: units per second that this worker may expect to use.
+        """
+        self._capacity = capacity
         self._starting = units_per_second is None
-        self._first = max(min_rate, first)
+        self._first = max(min_rate, FIRST_SHARE * capacity)
         self.units_per_second = self._first if units_per_second is None else units_per_second
         self._min_rate = min_rate
         # Units that need not wait, and how many of them are answered.
@@ -182,7 +183,7 @@ class AdaptiveRate:
         self._recent = RecentUnits(self.units_per_second)
         # Returned shares: current and average, and the seconds of the average.
         self._share = 0.0
-        self._usual_share = due_share(self.units_per_second / self._scale)
+        self._usual_share = due_share(self.units_per_second, capacity)
         self._usual_seconds = YOUNG_SECONDS
         # Units per second to give up with the next return, in favor of slower workers.
         self._excess = 0.0
@@ -226,7 +227,7 @@ class AdaptiveRate:
             return
         if ended:
             self._average_share(ended / rate)
-        due = due_share(rate / self._scale)
+        due = due_share(rate, self._capacity)
         weight = min(1.0, units / max(OVERLOAD_SECONDS * rate, OVERLOAD_UNITS))
         self._share += weight * (returned / units - self._share)
         most = HEADROOM * recent.sent_rate + MAX_BATCH_ROWS
@@ -243,7 +244,7 @@ class AdaptiveRate:
         changed += units * self._rise(due, units)
         if changed > rate:
             changed = max(rate, min(changed, most))
-            if rate < self._known <= changed:
+            if rate < self._capacity <= changed:
                 self._quiet_units = 0.0
         self.units_per_second = max(changed, self._min_rate)
 
@@ -258,12 +259,13 @@ class AdaptiveRate:
     def _end_start(self, now: float) -> None:
         """Set the rate to the units accepted so far, without the free ones."""
         taken = self._recent.taken(now) - min(self._free_answered, self._free)
-        rate = min(self.units_per_second, max(taken, self._first), self._known)
+        rate = min(self.units_per_second, max(taken, self._first), self._capacity)
         self._starting = False
         self._free_units = 0.0
         self._bucket = TokenBucket(now)
         self.units_per_second = self._quiet_from = rate
-        self._usual_share, self._usual_seconds = YOUNG_SHARE * due_share(rate / self._scale), YOUNG_SECONDS
+        self._usual_share = YOUNG_SHARE * due_share(rate, self._capacity)
+        self._usual_seconds = YOUNG_SECONDS
         self._quiet_units = self._excess = self._share = 0.0
 
     def _average_share(self, seconds: float) -> None:
@@ -281,7 +283,7 @@ class AdaptiveRate:
         # Nothing was taken: the back-off waits, and the next request that passes finds a rate.
         taken = FLOOR * self._recent.taken_rate or self._first
         if self._share > COLLAPSE_SHARE:
-            taken = min(taken, self._known)
+            taken = min(taken, self._capacity)
         excess, self._excess = self._excess, 0.0
         return max(rate - gain * returned, min(rate, taken), rate / 2) - excess
 
@@ -314,17 +316,9 @@ class AdaptiveRate:
         return max(QUIET_REQUESTS * lump, QUIET_SECONDS * due * self.units_per_second)
 
 
-def first_rate(capacity: float | None) -> float:
-    """Return the rate of a worker's start, of which others may use the table as well.
-
-    It doubles in 0.17 s, so a worker alone uses a large table's capacity after 0.35 s.
-    """
-    return FIRST_RATE if capacity is None else max(min(FIRST_RATE, capacity), capacity / 4)
-
-
-def due_share(rate: float) -> float:
+def due_share(rate: float, capacity: float) -> float:
     """Return the share of its units that a worker with this rate accepts back."""
-    share: float = DUE / rate**DUE_POWER
+    share: float = DUE * (capacity / rate) ** DUE_POWER
     return min(MAX_DUE, share)
 
 
@@ -428,11 +422,11 @@ class Pacing:
         """Pace one worker.
 
         `budget`: its budget, which outlives the pacing; None makes one of `max_wcu`.
-        `capacity`: its share of the units per second that the table is known to accept.
+        `capacity`: its share of the units per second in the table's description.
         """
         self._rng = rng
         self._backoff = CongestionBackoff(rng)
-        self._rate = AdaptiveRate(now, first=first_rate(capacity), known=capacity or math.inf)
+        self._rate = AdaptiveRate(now, capacity=capacity or NEW_TABLE_RATE)
         self._budget = WcuBudget(max_wcu, now) if budget is None else budget
         # Recent average latency in seconds; None before the first answer.
         self._latency: float | None = None
