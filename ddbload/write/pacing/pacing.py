@@ -20,11 +20,6 @@ LUMP_SECONDS = 0.01
 """Maximum seconds of the rate in one request: few large ones would blur the returned share."""
 MIN_UNITS_PER_SECOND = 1.0
 """Lowest rate, in units per second."""
-FREE_UNITS = 500.0
-"""Units that a worker sends at first without a rate, so that small files need not wait.
-
-At most those of a second at the first rate.
-"""
 FIRST_SHARE = 0.25
 """First rate, as a share of the capacity, of which others may use a part; lowest at the start."""
 FIRST_RISE = 4.0
@@ -175,10 +170,6 @@ class AdaptiveRate:
         self._first = max(min_rate, FIRST_SHARE * capacity)
         self.units_per_second = self._first if units_per_second is None else units_per_second
         self._min_rate = min_rate
-        # Units that need not wait, and how many of them are answered.
-        self._free = min(FREE_UNITS, self._first)
-        self._free_units = self._free if self._starting else 0.0
-        self._free_answered = 0.0
         self._bucket = TokenBucket(now)
         self._recent = RecentUnits(self.units_per_second)
         # Returned shares: current and average, and the seconds of the average.
@@ -193,7 +184,7 @@ class AdaptiveRate:
 
     def request_units(self, seconds: float = LUMP_SECONDS) -> float:
         """Return the units that one request may carry in this many seconds."""
-        return math.inf if self._free_units > 0 else self.units_per_second * seconds
+        return math.inf if self._starting else self.units_per_second * seconds
 
     def ready_at(self, now: float) -> float:
         """Return when a request may be sent."""
@@ -201,16 +192,13 @@ class AdaptiveRate:
 
     def charge(self, units: float) -> None:
         """Charge the units of a request that is sent."""
-        free = min(units, self._free_units)
-        self._free_units -= free
-        self._bucket.take(units - free)
+        self._bucket.take(units)
 
     def restart(self) -> None:
         """Search the rate again: the table accepts units after a time in which it took none."""
         if self.units_per_second < self._first:
             self._starting = True
             self.units_per_second = self._first
-            self._free_answered = self._free
             self._recent = RecentUnits(self._first)
 
     def answered(self, units: float, returned: float, sent_at: float, now: float) -> None:
@@ -249,19 +237,15 @@ class AdaptiveRate:
         self.units_per_second = max(changed, self._min_rate)
 
     def _rise_at_start(self, units: float) -> None:
-        """Raise the rate with the accepted units, after those that need no rate."""
-        if self._free_answered < self._free:
-            self._free_answered += units
-            return
+        """Raise the rate with the accepted units."""
         rate, most = self.units_per_second, HEADROOM * self._recent.sent_rate + MAX_BATCH_ROWS
         self.units_per_second = max(rate, min(rate + FIRST_RISE * units, most))
 
     def _end_start(self, now: float) -> None:
-        """Set the rate to the units accepted so far, without the free ones."""
-        taken = self._recent.taken(now) - min(self._free_answered, self._free)
-        rate = min(self.units_per_second, max(taken, self._first), self._capacity)
+        """Set the rate to the units accepted so far."""
+        taken = max(self._first, self._recent.taken(now))
+        rate = min(self.units_per_second, taken, self._capacity)
         self._starting = False
-        self._free_units = 0.0
         self._bucket = TokenBucket(now)
         self.units_per_second = self._quiet_from = rate
         self._usual_share = YOUNG_SHARE * due_share(rate, self._capacity)
