@@ -30,8 +30,8 @@ DUE, DUE_POWER, MAX_DUE = 0.012, 0.6, 0.05
 A table returns about the same share to all its writers, so they converge to one rate, at which it
 is due to each: 5.7 % at 100 units/s, 1.4 % at 1,000.
 """
-USUAL_SECONDS, YOUNG_SECONDS = 24.0, 8.0
-"""Seconds over which the returned share is averaged, and those of a new worker."""
+USUAL_SECONDS = 24.0
+"""Seconds over which the returned share is averaged."""
 YOUNG_SHARE = 0.5
 """Initial value of the average, as a fraction of the set point, so that it rises soon."""
 MAX_SHARE = 0.1
@@ -172,10 +172,9 @@ class AdaptiveRate:
         self._min_rate = min_rate
         self._bucket = TokenBucket(now)
         self._recent = RecentUnits(self.units_per_second)
-        # Returned shares: current and average, and the seconds of the average.
+        # Returned shares: current and average.
         self._share = 0.0
         self._usual_share = due_share(self.units_per_second, capacity)
-        self._usual_seconds = YOUNG_SECONDS
         # Units per second to give up with the next return, in favor of slower workers.
         self._excess = 0.0
         # Units due to be returned since the last return, and the rate at that time.
@@ -249,13 +248,11 @@ class AdaptiveRate:
         self._bucket = TokenBucket(now)
         self.units_per_second = self._quiet_from = rate
         self._usual_share = YOUNG_SHARE * due_share(rate, self._capacity)
-        self._usual_seconds = YOUNG_SECONDS
         self._quiet_units = self._excess = self._share = 0.0
 
     def _average_share(self, seconds: float) -> None:
         """Add some seconds to the average of the returned share."""
-        self._usual_seconds = min(USUAL_SECONDS, self._usual_seconds + seconds)
-        weight = min(1.0, seconds / self._usual_seconds)
+        weight = min(1.0, seconds / USUAL_SECONDS)
         # A single unit of a slow worker's second exceeds this share.
         most = max(MAX_SHARE, 2.0 / self.units_per_second)
         share = min(self._recent.returned_share, most)
