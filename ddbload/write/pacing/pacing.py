@@ -24,16 +24,14 @@ FIRST_SHARE = 0.25
 """First rate, as a share of the capacity, of which others may use a part; lowest at the start."""
 FIRST_RISE = 4.0
 """Relative rise of the rate per second until units are first returned: doubles in 0.17 s."""
-DUE, DUE_POWER, MAX_DUE = 0.012, 0.6, 0.05
+DUE, DUE_POWER, MAX_DUE = 0.012, 0.6, 0.04
 """Set point: share of its units that a worker accepts back, `DUE / rate**DUE_POWER`.
 
 A table returns about the same share to all its writers, so they converge to one rate, at which it
 is due to each: 5.7 % at 100 units/s, 1.4 % at 1,000.
 """
-USUAL_SECONDS = 24.0
+USUAL_SECONDS = 12.0
 """Seconds over which the returned share is averaged."""
-YOUNG_SHARE = 0.5
-"""Initial value of the average, as a fraction of the set point, so that it rises soon."""
 MAX_SHARE = 0.1
 """Maximum share of one second in this average, so that an overload does not dominate it."""
 RISE, RISE_BEND = 16.0, 1.0
@@ -247,7 +245,7 @@ class AdaptiveRate:
         self._starting = False
         self._bucket = TokenBucket(now)
         self.units_per_second = self._quiet_from = rate
-        self._usual_share = YOUNG_SHARE * due_share(rate, self._capacity)
+        self._usual_share = due_share(rate, self._capacity)
         self._quiet_units = self._excess = self._share = 0.0
 
     def _average_share(self, seconds: float) -> None:
