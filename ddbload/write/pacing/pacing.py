@@ -20,7 +20,7 @@ LUMP_SECONDS = 0.01
 """Maximum seconds of the rate in one request: few large ones would blur the returned share."""
 MIN_UNITS_PER_SECOND = 1.0
 """Lowest rate, in units per second."""
-FIRST_SHARE = 0.25
+FIRST_SHARE = 0.125
 """First rate, as a share of the capacity, of which others may use a part; lowest at the start."""
 FIRST_RISE = 4.0
 """Relative rise of the rate per second until units are first returned: doubles in 0.17 s."""
