@@ -21,14 +21,14 @@ LUMP_SECONDS = 0.01
 MIN_UNITS_PER_SECOND = 1.0
 """Lowest rate, in units per second."""
 FIRST_SHARE = 0.125
-"""First rate, as a share of the capacity, of which others may use a part; lowest at the start."""
+"""First rate, as a share of the described capacity: other runs may use the table as well."""
 FIRST_RISE = 4.0
 """Relative rise of the rate per second until units are first returned: doubles in 0.17 s."""
 DUE, DUE_POWER, MAX_DUE = 0.012, 0.6, 0.04
-"""Set point: share of its units that a worker accepts back, `DUE / rate**DUE_POWER`.
+"""Set point: share of its units that a worker accepts back, `DUE * (capacity / rate)**DUE_POWER`.
 
 A table returns about the same share to all its writers, so they converge to one rate, at which it
-is due to each: 5.7 % at 100 units/s, 1.4 % at 1,000.
+is due to each: 1.2 % for a writer alone, 2.8 % for each of four.
 """
 USUAL_SECONDS = 12.0
 """Seconds over which the returned share is averaged."""
@@ -46,7 +46,10 @@ OVERLOAD_GAIN = 24.0
 OVERLOAD_SECONDS, OVERLOAD_UNITS = 0.25, 100.0
 """Seconds, or units if these take longer, over which this share is averaged."""
 COLLAPSE_SHARE = 0.5
-"""Returned share above which the last second does not show the capacity any more."""
+"""Returned share above which the rate falls to the described capacity.
+
+The units taken in the last second may have been saved ones, which are used up.
+"""
 FLOOR = 0.97
 """Lowest rate in an overload, as a share of the units accepted in the last second."""
 QUIET_REQUESTS = 1.5
@@ -161,7 +164,7 @@ class AdaptiveRate:
     ) -> None:
         """Start with `units_per_second`; None searches the rate.
 
-        `capacity`: units per second that this worker may expect to use.
+        `capacity`: units per second that are described; more or less may be accepted.
         """
         self._capacity = capacity
         self._starting = units_per_second is None
@@ -181,7 +184,8 @@ class AdaptiveRate:
 
     def request_units(self, seconds: float = LUMP_SECONDS) -> float:
         """Return the units that one request may carry in this many seconds."""
-        return math.inf if self._starting else self.units_per_second * seconds
+        rate = self.units_per_second
+        return max(rate, self._capacity if self._starting else rate) * seconds
 
     def ready_at(self, now: float) -> float:
         """Return when a request may be sent."""
@@ -230,6 +234,7 @@ class AdaptiveRate:
         if changed > rate:
             changed = max(rate, min(changed, most))
             if rate < self._capacity <= changed:
+                # Rise slowly again: more than the capacity is probably not there.
                 self._quiet_units = 0.0
         self.units_per_second = max(changed, self._min_rate)
 
@@ -239,7 +244,7 @@ class AdaptiveRate:
         self.units_per_second = max(rate, min(rate + FIRST_RISE * units, most))
 
     def _end_start(self, now: float) -> None:
-        """Set the rate to the units accepted so far."""
+        """Set the rate to the units accepted so far, but not above the capacity."""
         taken = max(self._first, self._recent.taken(now))
         rate = min(self.units_per_second, taken, self._capacity)
         self._starting = False
@@ -259,7 +264,7 @@ class AdaptiveRate:
     def _after_return(self, rate: float, returned: float) -> float:
         """Return the rate lowered by returned units, by overload, and for slower workers."""
         gain = 1.0 + OVERLOAD_GAIN * max(0.0, self._share - OVERLOAD_SHARE)
-        # Nothing was taken: the back-off waits, and the next request that passes finds a rate.
+        # While nothing is taken, the back-off waits; afterwards the rate is not zero.
         taken = FLOOR * self._recent.taken_rate or self._first
         if self._share > COLLAPSE_SHARE:
             taken = min(taken, self._capacity)
@@ -401,7 +406,8 @@ class Pacing:
         """Pace one worker.
 
         `budget`: its budget, which outlives the pacing; None makes one of `max_wcu`.
-        `capacity`: its share of the units per second in the table's description.
+        `capacity`: its share of the units per second that DescribeTable shows; None for those of
+            a new on-demand table.
         """
         self._rng = rng
         self._backoff = CongestionBackoff(rng)
