@@ -6,7 +6,7 @@ import json
 import sys
 import time
 
-from ddbload.aws.table_description import NEW_TABLE_RATE
+from ddbload.dynamodb.limits import NEW_TABLE_RATE
 from ddbload.planning.price import writes
 from proof.account import require
 from proof.deployment import run_command

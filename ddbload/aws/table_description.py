@@ -13,7 +13,7 @@ from ddbload.aws.failures import UNKNOWN_OPERATION, AwsFailure, classify_failure
 from ddbload.aws.retry import DEFAULT_POLICY, RetryPolicy, call_if_possible, call_with_retries
 from ddbload.contracts.options import Options
 from ddbload.contracts.run_record import KeyAttribute, Table, WritePrice
-from ddbload.dynamodb.limits import MAX_KEY_BYTES, PARTITION_WRITE_UNITS
+from ddbload.dynamodb.limits import MAX_KEY_BYTES, NEW_TABLE_RATE, PARTITION_WRITE_UNITS
 from ddbload.errors import (
     AccessDenied,
     BackupRequired,
@@ -163,8 +163,6 @@ def _keys(
     )
 
 
-NEW_TABLE_RATE = 4000
-"""Write units a second that a new on-demand table accepts."""
 NEW_TABLE_READS = 12_000
 """Read units a second that a new on-demand table accepts."""
 TABLE_QUOTA = 40_000

@@ -21,6 +21,8 @@ WRITE_UNIT_BYTES = 1024
 """Bytes that one write unit covers."""
 PARTITION_WRITE_UNITS = 1000
 """Write units a second of one partition ("Best practices for partition keys")."""
+NEW_TABLE_RATE = 4000
+"""Write units a second that a new on-demand table accepts."""
 MAX_BATCH_ROWS = 25
 """Most items of a BatchWriteItem request."""
 MAX_BATCH_BYTES = 15 * 1024 * 1024

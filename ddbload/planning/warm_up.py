@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 
 from ddbload.aws.retry import RetryPolicy, call_with_retries
 from ddbload.aws.table_description import (
-    NEW_TABLE_RATE,
     describe_table_with_response,
     is_on_demand,
     on_demand_maximum,
@@ -15,6 +14,7 @@ from ddbload.aws.table_description import (
     warm_writes,
 )
 from ddbload.contracts.run_record import LIST_PRICE_REGION, WARM_UNIT, amount_text
+from ddbload.dynamodb.limits import NEW_TABLE_RATE
 from ddbload.errors import InvalidUsage, PrewarmUnfinished
 from ddbload.records import Record
 

@@ -13,7 +13,7 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-from ddbload.aws.table_description import NEW_TABLE_RATE, UNITS_PER_WORKER, choose_workers
+from ddbload.aws.table_description import UNITS_PER_WORKER, choose_workers
 from ddbload.contracts import run_record as prices
 from ddbload.contracts.options import DEFAULT_CHUNK_BYTES
 from ddbload.contracts.options import EDGES_MAX_ROW_BYTES as EDGES_ROW_BYTES
@@ -27,6 +27,7 @@ from ddbload.contracts.run_record import (
     dollars_text,
 )
 from ddbload.contracts.upload_rule import DEFAULT_MEMORY_MB
+from ddbload.dynamodb.limits import NEW_TABLE_RATE
 from ddbload.planning.capacity import CPU_SECONDS
 from ddbload.planning.price import (
     CHUNK_TRANSITIONS,

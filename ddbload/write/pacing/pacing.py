@@ -12,7 +12,7 @@ from collections import deque
 from dataclasses import dataclass
 
 from ddbload.aws.backoff import CongestionBackoff
-from ddbload.dynamodb.limits import MAX_BATCH_ROWS
+from ddbload.dynamodb.limits import MAX_BATCH_ROWS, NEW_TABLE_RATE
 
 REQUEST_MARGIN = 1.25
 """Factor on the size of requests while answers are slow, so that requests suffice."""
@@ -20,25 +20,18 @@ LUMP_SECONDS = 0.01
 """Maximum seconds of the rate in one request: few large ones would blur the returned share."""
 MIN_UNITS_PER_SECOND = 1.0
 """Lowest rate, in units per second."""
-FREE_UNITS = 500.0
-"""Units that a worker sends at first without a rate, so that small files need not wait.
-
-At most those of a second at the first rate.
-"""
-FIRST_RATE = 500.0
-"""Rate after these units if the table's is unknown; lowest rate after the first returned units."""
+FIRST_SHARE = 0.125
+"""First rate, as a share of the described capacity: other runs may use the table as well."""
 FIRST_RISE = 4.0
 """Relative rise of the rate per second until units are first returned: doubles in 0.17 s."""
-DUE, DUE_POWER, MAX_DUE = 0.9, 0.6, 0.08
-"""Set point: share of its units that a worker accepts back, `DUE / rate**DUE_POWER`.
+DUE, DUE_POWER, MAX_DUE = 0.012, 0.6, 0.04
+"""Set point: share of its units that a worker accepts back, `DUE * (capacity / rate)**DUE_POWER`.
 
 A table returns about the same share to all its writers, so they converge to one rate, at which it
-is due to each: 5.7 % at 100 units/s, 1.4 % at 1,000.
+is due to each: 1.2 % for a writer alone, 2.8 % for each of four.
 """
-USUAL_SECONDS, YOUNG_SECONDS = 24.0, 8.0
-"""Seconds over which the returned share is averaged, and those of a new worker."""
-YOUNG_SHARE = 0.5
-"""Initial value of the average, as a fraction of the set point, so that it rises soon."""
+USUAL_SECONDS = 12.0
+"""Seconds over which the returned share is averaged."""
 MAX_SHARE = 0.1
 """Maximum share of one second in this average, so that an overload does not dominate it."""
 RISE, RISE_BEND = 16.0, 1.0
@@ -52,6 +45,11 @@ OVERLOAD_GAIN = 24.0
 """Additional fall per returned unit, times the share above `OVERLOAD_SHARE`."""
 OVERLOAD_SECONDS, OVERLOAD_UNITS = 0.25, 100.0
 """Seconds, or units if these take longer, over which this share is averaged."""
+COLLAPSE_SHARE = 0.5
+"""Returned share above which the rate falls to the described capacity.
+
+The units taken in the last second may have been saved ones, which are used up.
+"""
 FLOOR = 0.97
 """Lowest rate in an overload, as a share of the units accepted in the last second."""
 QUIET_REQUESTS = 1.5
@@ -162,23 +160,22 @@ class AdaptiveRate:
         now: float = 0.0,
         units_per_second: float | None = None,
         min_rate: float = MIN_UNITS_PER_SECOND,
-        first: float = FIRST_RATE,
+        capacity: float = NEW_TABLE_RATE,
     ) -> None:
-        """Start with `units_per_second`; None searches the rate, starting at `first`."""
+        """Start with `units_per_second`; None searches the rate.
+
+        `capacity`: units per second that are described; more or less may be accepted.
+        """
+        self._capacity = capacity
         self._starting = units_per_second is None
-        self._first = max(min_rate, first)
+        self._first = max(min_rate, FIRST_SHARE * capacity)
         self.units_per_second = self._first if units_per_second is None else units_per_second
         self._min_rate = min_rate
-        # Units that need not wait, and how many of them are answered.
-        self._free = min(FREE_UNITS, self._first)
-        self._free_units = self._free if self._starting else 0.0
-        self._free_answered = 0.0
         self._bucket = TokenBucket(now)
         self._recent = RecentUnits(self.units_per_second)
-        # Returned shares: current and average, and the seconds of the average.
+        # Returned shares: current and average.
         self._share = 0.0
-        self._usual_share = due_share(self.units_per_second)
-        self._usual_seconds = YOUNG_SECONDS
+        self._usual_share = due_share(self.units_per_second, capacity)
         # Units per second to give up with the next return, in favor of slower workers.
         self._excess = 0.0
         # Units due to be returned since the last return, and the rate at that time.
@@ -187,7 +184,8 @@ class AdaptiveRate:
 
     def request_units(self, seconds: float = LUMP_SECONDS) -> float:
         """Return the units that one request may carry in this many seconds."""
-        return math.inf if self._free_units > 0 else self.units_per_second * seconds
+        rate = self.units_per_second
+        return max(rate, self._capacity if self._starting else rate) * seconds
 
     def ready_at(self, now: float) -> float:
         """Return when a request may be sent."""
@@ -195,16 +193,13 @@ class AdaptiveRate:
 
     def charge(self, units: float) -> None:
         """Charge the units of a request that is sent."""
-        free = min(units, self._free_units)
-        self._free_units -= free
-        self._bucket.take(units - free)
+        self._bucket.take(units)
 
     def restart(self) -> None:
         """Search the rate again: the table accepts units after a time in which it took none."""
         if self.units_per_second < self._first:
             self._starting = True
             self.units_per_second = self._first
-            self._free_answered = self._free
             self._recent = RecentUnits(self._first)
 
     def answered(self, units: float, returned: float, sent_at: float, now: float) -> None:
@@ -221,7 +216,7 @@ class AdaptiveRate:
             return
         if ended:
             self._average_share(ended / rate)
-        due = due_share(rate)
+        due = due_share(rate, self._capacity)
         weight = min(1.0, units / max(OVERLOAD_SECONDS * rate, OVERLOAD_UNITS))
         self._share += weight * (returned / units - self._share)
         most = HEADROOM * recent.sent_rate + MAX_BATCH_ROWS
@@ -238,31 +233,29 @@ class AdaptiveRate:
         changed += units * self._rise(due, units)
         if changed > rate:
             changed = max(rate, min(changed, most))
+            if rate < self._capacity <= changed:
+                # Rise slowly again: more than the capacity is probably not there.
+                self._quiet_units = 0.0
         self.units_per_second = max(changed, self._min_rate)
 
     def _rise_at_start(self, units: float) -> None:
-        """Raise the rate with the accepted units, after those that need no rate."""
-        if self._free_answered < self._free:
-            self._free_answered += units
-            return
+        """Raise the rate with the accepted units."""
         rate, most = self.units_per_second, HEADROOM * self._recent.sent_rate + MAX_BATCH_ROWS
         self.units_per_second = max(rate, min(rate + FIRST_RISE * units, most))
 
     def _end_start(self, now: float) -> None:
-        """Set the rate to the units accepted so far, without the free ones."""
-        taken = self._recent.taken(now) - min(self._free_answered, self._free)
-        rate = min(self.units_per_second, max(taken, FIRST_RATE))
+        """Set the rate to the units accepted so far, but not above the capacity."""
+        taken = max(self._first, self._recent.taken(now))
+        rate = min(self.units_per_second, taken, self._capacity)
         self._starting = False
-        self._free_units = 0.0
         self._bucket = TokenBucket(now)
         self.units_per_second = self._quiet_from = rate
-        self._usual_share, self._usual_seconds = YOUNG_SHARE * due_share(rate), YOUNG_SECONDS
+        self._usual_share = due_share(rate, self._capacity)
         self._quiet_units = self._excess = self._share = 0.0
 
     def _average_share(self, seconds: float) -> None:
         """Add some seconds to the average of the returned share."""
-        self._usual_seconds = min(USUAL_SECONDS, self._usual_seconds + seconds)
-        weight = min(1.0, seconds / self._usual_seconds)
+        weight = min(1.0, seconds / USUAL_SECONDS)
         # A single unit of a slow worker's second exceeds this share.
         most = max(MAX_SHARE, 2.0 / self.units_per_second)
         share = min(self._recent.returned_share, most)
@@ -271,7 +264,10 @@ class AdaptiveRate:
     def _after_return(self, rate: float, returned: float) -> float:
         """Return the rate lowered by returned units, by overload, and for slower workers."""
         gain = 1.0 + OVERLOAD_GAIN * max(0.0, self._share - OVERLOAD_SHARE)
-        taken = FLOOR * self._recent.taken_rate
+        # While nothing is taken, the back-off waits; afterwards the rate is not zero.
+        taken = FLOOR * self._recent.taken_rate or self._first
+        if self._share > COLLAPSE_SHARE:
+            taken = min(taken, self._capacity)
         excess, self._excess = self._excess, 0.0
         return max(rate - gain * returned, min(rate, taken), rate / 2) - excess
 
@@ -304,17 +300,9 @@ class AdaptiveRate:
         return max(QUIET_REQUESTS * lump, QUIET_SECONDS * due * self.units_per_second)
 
 
-def first_rate(capacity: float | None) -> float:
-    """Return the rate of a worker's start, of which others may use the table as well.
-
-    It doubles in 0.17 s, so a worker alone uses a large table's capacity after 0.35 s.
-    """
-    return FIRST_RATE if capacity is None else max(min(FIRST_RATE, capacity), capacity / 4)
-
-
-def due_share(rate: float) -> float:
+def due_share(rate: float, capacity: float) -> float:
     """Return the share of its units that a worker with this rate accepts back."""
-    share: float = DUE / rate**DUE_POWER
+    share: float = DUE * (capacity / rate) ** DUE_POWER
     return min(MAX_DUE, share)
 
 
@@ -418,11 +406,12 @@ class Pacing:
         """Pace one worker.
 
         `budget`: its budget, which outlives the pacing; None makes one of `max_wcu`.
-        `capacity`: its share of the units per second that the table is known to accept.
+        `capacity`: its share of the units per second that DescribeTable shows; None for those of
+            a new on-demand table.
         """
         self._rng = rng
         self._backoff = CongestionBackoff(rng)
-        self._rate = AdaptiveRate(now, first=first_rate(capacity))
+        self._rate = AdaptiveRate(now, capacity=capacity or NEW_TABLE_RATE)
         self._budget = WcuBudget(max_wcu, now) if budget is None else budget
         # Recent average latency in seconds; None before the first answer.
         self._latency: float | None = None

@@ -382,7 +382,8 @@ class HotKeys:
             and len(self.by_key) < MAX_HOT_KEYS
         ):
             del self._suspects[key]
-            rate = AdaptiveRate(now, limits.PARTITION_WRITE_UNITS, MIN_KEY_RATE)
+            most = limits.PARTITION_WRITE_UNITS
+            rate = AdaptiveRate(now, most, MIN_KEY_RATE, most)
             self.by_key[key] = _HotKey(rate, now)
 
     def _forget(self, now: float) -> None:

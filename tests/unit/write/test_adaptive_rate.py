@@ -8,9 +8,8 @@ import random
 import pytest
 
 from ddbload.write.pacing.pacing import (
-    FIRST_RATE,
     FIRST_RISE,
-    FREE_UNITS,
+    FIRST_SHARE,
     MIN_UNITS_PER_SECOND,
     AdaptiveRate,
     Pacing,
@@ -41,24 +40,24 @@ def follow(rate: AdaptiveRate, start: float, seconds: float, capacity: float) ->
 
 
 def test_rate_doubles_in_a_quarter_of_a_second_until_units_are_returned():
-    rate = AdaptiveRate()
-    now = report(rate, 0.0, 0.1, 0.0, 10 * FREE_UNITS)
-    assert rate.units_per_second == FIRST_RATE
-    report(rate, now, 0.5, 0.0)
-    assert rate.units_per_second >= 4 * FIRST_RATE
-    assert rate.units_per_second <= FIRST_RATE * math.exp(0.5 * FIRST_RISE)
+    rate = AdaptiveRate(capacity=2000.0)
+    first = rate.units_per_second
+    assert first == 2000.0 * FIRST_SHARE
+    report(rate, 0.0, 0.5, 0.0)
+    assert rate.units_per_second >= 4 * first
+    assert rate.units_per_second <= first * math.exp(0.5 * FIRST_RISE)
 
 
 @pytest.mark.parametrize("capacity", [20.0, 100.0, 1000.0, 4000.0, 30_000.0])
 def test_rate_settles_where_the_due_share_is_returned(capacity):
-    rate = AdaptiveRate(0.0, 1.2 * capacity)
+    rate = AdaptiveRate(0.0, 1.2 * capacity, capacity=capacity)
     now = follow(rate, 0.0, 60.0, capacity)
     found = []
     for _ in range(30):
         now = follow(rate, now, 1.0, capacity)
         found.append(rate.units_per_second)
     mean = sum(found) / len(found)
-    assert mean == pytest.approx(capacity * (1 + due_share(capacity)), rel=0.03)
+    assert mean == pytest.approx(capacity * (1 + due_share(capacity, capacity)), rel=0.03)
 
 
 def test_overload_does_not_lower_the_rate_below_the_units_taken():
@@ -93,14 +92,22 @@ def test_rate_stays_within_its_bounds_whatever_is_returned(seed):
         rate.answered(units, rng.choice((0, 0, 1, units // 2, units)), now - 0.01, now)
         after = rate.units_per_second
         assert after >= MIN_UNITS_PER_SECOND
-        assert after <= max(before * 1.5, FIRST_RATE) + 25 * units
+        assert after <= before * 1.5 + 25 * units
         assert not math.isnan(after)
 
 
-def test_rate_begins_with_the_capacity_of_the_table():
-    for capacity, first in ((None, 500.0), (5.0, 5.0), (1000.0, 500.0), (40_000.0, 10_000.0)):
+def test_rate_begins_with_a_share_of_the_capacity_of_the_table():
+    for capacity, first in ((None, 500.0), (16.0, 2.0), (1000.0, 125.0), (40_000.0, 5000.0)):
         assert Pacing(random.Random(1), capacity=capacity).limit == first
-    assert Pacing(random.Random(1), capacity=5.0).request_units(1) == math.inf
-    small = Pacing(random.Random(1), capacity=5.0)
+    small = Pacing(random.Random(1), capacity=16.0)
+    assert small.request_units(1) == pytest.approx(0.16)
     small.send(25, 25, 0.0)
     assert small.ready_at(0.0) > 3.0
+
+
+def test_rate_falls_to_the_capacity_when_more_was_taken_for_a_time():
+    rate = AdaptiveRate(capacity=1000.0)
+    now = report(rate, 0.0, 1.5, 0.0)
+    assert rate.units_per_second > 5000.0
+    report(rate, now, 0.1, 0.9)
+    assert rate.units_per_second <= 1010.0

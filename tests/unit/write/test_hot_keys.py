@@ -61,5 +61,5 @@ def test_scheduler_sends_other_keys_while_a_hot_key_waits():
     driver.answer(batch, Accepted((), 25.0))
     assert scheduler.outcomes.frontier == 0
     scheduler._rows.hot_keys.by_key["h"].rate.charge(-(10**6))
-    driver.accept(driver.batch())
+    driver.accept_all()
     assert driver.counts.written == 50
