@@ -19,9 +19,9 @@ from tests.sim.pacing_loads import LOADS, Figures, MakeWriter, boto, ddbload
 from tests.sim.writers import SchedulerWriter, Writer
 
 
-def half(rng: random.Random) -> Writer:
+def half(rng: random.Random, capacity: float | None) -> Writer:
     """Return ddbload with `--max-wcu 50%` of a table with 1,000 units per second."""
-    return SchedulerWriter(16, rng, 500.0)
+    return SchedulerWriter(16, rng, 500.0, capacity)
 
 
 WRITERS: dict[str, MakeWriter] = {"ddbload": ddbload, "boto3": boto}

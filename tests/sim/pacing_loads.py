@@ -19,17 +19,18 @@ from tests.sim.throughput import ThroughputRun
 from tests.sim.writers import Load, SchedulerWriter, Writer
 
 Figures = dict[str, float]
-MakeWriter = Callable[[random.Random], Writer]
+MakeWriter = Callable[[random.Random, float | None], Writer]
+"""Maker of a writer from a source of chance, and the capacity that DescribeTable shows."""
 LATENCY = 0.0075
 STEADY = 5
 """Second from which on the use of the capacity is measured."""
 
 
-def ddbload(rng: random.Random) -> Writer:
-    return SchedulerWriter(16, rng)
+def ddbload(rng: random.Random, capacity: float | None = None) -> Writer:
+    return SchedulerWriter(16, rng, capacity=capacity)
 
 
-def boto(rng: random.Random) -> Writer:
+def boto(rng: random.Random, _: float | None = None) -> Writer:
     """boto3's `batch_writer` in eight threads, with adaptive retries."""
     return AdaptiveBatchWriter(8, rng)
 
@@ -98,6 +99,7 @@ class Alone:
     hot_share: float = 0.0
     latency: float = LATENCY
     in_turns: bool = False
+    provisioned: float | None = None
 
     def __call__(self, make: MakeWriter, seed: int) -> Figures:
         load = Load(
@@ -107,7 +109,11 @@ class Alone:
             in_turns=self.in_turns,
         )
         run = ThroughputRun(
-            [make(random.Random(seed))], self.table(seed), load, seed=seed, latency=self.latency
+            [make(random.Random(seed), self.provisioned)],
+            self.table(seed),
+            load,
+            seed=seed,
+            latency=self.latency,
         ).run(3600.0)
         wall = run.writers[0].finished_at
         return {
@@ -127,7 +133,7 @@ class Four:
 
     def __call__(self, make: MakeWriter, seed: int) -> Figures:
         starts = (0.0, 0.05, 0.1, 10.0)
-        writers = [make(random.Random(10 * seed + place)) for place in range(4)]
+        writers = [make(random.Random(10 * seed + place), None) for place in range(4)]
         run = ThroughputRun(
             writers,
             self.table(seed),
@@ -155,7 +161,7 @@ class Freed:
     table: Callable[[int], Table]
 
     def __call__(self, make: MakeWriter, seed: int) -> Figures:
-        writers = [make(random.Random(10 * seed + place)) for place in range(4)]
+        writers = [make(random.Random(10 * seed + place), None) for place in range(4)]
         run = ThroughputRun(
             writers,
             self.table(seed),
@@ -183,7 +189,7 @@ class Many:
 
     def __call__(self, make: MakeWriter, seed: int) -> Figures:
         rng = random.Random(seed)
-        writers = [make(random.Random(100 * seed + place)) for place in range(self.writers)]
+        writers = [make(random.Random(100 * seed + place), None) for place in range(self.writers)]
         run = ThroughputRun(
             writers,
             self.table(seed),
@@ -210,7 +216,7 @@ class Serving:
     def __call__(self, make: MakeWriter, seed: int) -> Figures:
         serving = ServingClient(300.0, random.Random(seed))
         run = ThroughputRun(
-            [serving, make(random.Random(seed))],
+            [serving, make(random.Random(seed), 1000.0)],
             self.table(seed),
             Load(rows_of_key=1),
             seed=seed,
@@ -235,15 +241,22 @@ LOADS: dict[str, Callable[[MakeWriter, int], Figures]] = {
         lambda seed: metered(doubles_after=30.0, splits_after=60.0, seed=seed), 320_000, math.inf
     ),
     "500, nothing saved, buckets": Alone(
-        lambda seed: buckets(partitions=1, provisioned=500.0, seed=seed), 20_000, 500.0
+        lambda seed: buckets(partitions=1, provisioned=500.0, seed=seed),
+        20_000,
+        500.0,
+        provisioned=500.0,
     ),
     "500, nothing saved, metered": Alone(
-        lambda seed: metered(partitions=1, limit=500.0, seed=seed), 20_000, 500.0
+        lambda seed: metered(partitions=1, limit=500.0, seed=seed),
+        20_000,
+        500.0,
+        provisioned=500.0,
     ),
     "500, 300 s saved, buckets": Alone(
         lambda seed: buckets(partitions=1, provisioned=500.0, burst_seconds=300.0, seed=seed),
         165_000,
         math.inf,
+        provisioned=500.0,
     ),
     "500, 300 s saved, metered": Alone(
         lambda seed: metered(
@@ -251,6 +264,7 @@ LOADS: dict[str, Callable[[MakeWriter, int], Figures]] = {
         ),
         165_000,
         math.inf,
+        provisioned=500.0,
     ),
     **{
         f"collections of {rows}, {name}": Alone(table, 120_000, rows_of_key=rows, in_turns=True)
