@@ -267,9 +267,10 @@ class RunRecord(Message):
     def has_places(self) -> bool:
         """True if a worker can read several places of the source in turn.
 
-        Several objects are read one after the other, small ones with others ahead.
+        Several objects are read one after the other, small ones with others ahead. Attempts would
+        need a record for each place.
         """
-        return self.objects is None and self.payload.source.is_ranged
+        return self.objects is None and self.payload.source.is_ranged and not self.keeps_attempts
 
     @property
     def keeps_attempts(self) -> bool:

@@ -117,6 +117,11 @@ class ImportTask(Message):
     error: Annotated[Failure | None, JsonRule(read=_read_failed, sparse=True)] = None
     """Error that ended the step for good, to be recorded in the ledger."""
 
+    def check_rules(self, f: JsonObjectReader) -> None:
+        """Raise `InvalidPayload` without chunks."""
+        if not self.chunks:
+            raise f.wrong("chunks", [], "one chunk or more")
+
 
 class ImportResult(Message):
     """Output of the ImportChunk state. Without `chunks` nothing is left to import."""

@@ -140,7 +140,7 @@ class Ledger(RunObjects):
 
     def manifest_part_before(self, byte: int) -> ManifestPart | None:
         """Read the last part of the manifest that begins before a byte."""
-        start = self._start_before("manifest/", byte)
+        start = _start_before(self._store.names(f"{self._root}manifest/"), byte)
         return None if start is None else self.find_manifest_part(start)
 
     def put_manifest_part(self, byte: int, part: ManifestPart) -> ManifestPart:
@@ -185,20 +185,28 @@ class Ledger(RunObjects):
         name = _segment(chunk, start)
         return self._read(name, self._segment_named(self._root + name))
 
-    def last_segment(self, chunk: Chunk, names: AgesPage | None = None) -> Segment | None:
-        """Read the last segment of a chunk: each begins where the one before it ends.
+    def last_segment(self, chunk: Chunk, known: AgesPage | None = None) -> Segment | None:
+        """Read the last segment of a chunk. Raises `LedgerDamaged`.
 
-        `names`: a page of names in `chunks`, which shows what exists if that is all of them.
+        `known`: a page of names in `chunks`. If that is all of them, no other is asked for.
         """
-        last, byte = None, chunk.start
-        while byte < chunk.end:
-            name = _segment(chunk.chunk, byte).removeprefix("chunks/")
-            is_absent = names is not None and not names.more and name not in names.ages
-            found = None if is_absent else self.find_segment(chunk.chunk, byte)
-            if found is None or not byte < found.end.byte <= chunk.end:
-                break
-            last, byte = found, found.end.byte
-        return last
+        folder = f"{chunk.chunk:05d}/"
+        if known is None or known.more:
+            names = self._store.names(f"{self._root}chunks/{folder}")
+        else:
+            names = [name for name in known.ages if name.startswith(folder)]
+        start = _start_before(names, chunk.end)
+        segment = None if start is None else self.find_segment(chunk.chunk, start)
+        if segment is None:
+            return None
+        is_within = chunk.start <= segment.start.byte < segment.end.byte <= chunk.end
+        if not is_within or segment.proven != (segment.end.byte == chunk.end):
+            name = self._uri(_segment(chunk.chunk, segment.start.byte))
+            raise LedgerDamaged(
+                f"{name} is not of chunk {chunk.chunk}, byte {chunk.start} to {chunk.end}; start a"
+                " new run (another run id)"
+            )
+        return segment
 
     def put_segment(self, segment: Segment) -> Segment:
         """Write a segment unless it exists; return the segment that is valid."""
@@ -383,7 +391,7 @@ class Attempt:
         self._start = start.byte
         self._recorded_from = self.recorded_to = start.byte
 
-    def cover(self, end: int, rows: int, untouched: int | None, places: int = 1) -> None:
+    def cover(self, end: int, rows: int, untouched: int | None) -> None:
         """Record that rows before byte `end` may be sent from now on.
 
         Args:
@@ -391,13 +399,10 @@ class Attempt:
             rows: Number of rows from the start to `end`.
             untouched: Byte before which this invocation has sent no row of the chunk and never
                 will; None if it has sent rows.
-            places: Chunks that the invocation reads in turn. They share the rows in advance.
 
         Raises the error of a failed write to the ledger. The rows must not be sent then.
         """
-        if self.recorded_to >= self._chunk.end:
-            return
-        ahead = (end - self._start) * AHEAD_ROWS // (places * max(1, rows))
+        ahead = (end - self._start) * AHEAD_ROWS // max(1, rows)
         # Rows sent since the last record lie after the bytes that were untouched at that time.
         self._record(
             self._recorded_from if untouched is None else untouched,
@@ -461,6 +466,13 @@ def _groups(value: Any) -> tuple[tuple[Chunk, ...], ...]:
     if not isinstance(value, list):
         raise TypeError("a manifest is a list")
     return tuple(tuple(map(Chunk.from_json, each["chunks"])) for each in value)
+
+
+def _start_before(names: Iterable[str], byte: int) -> int | None:
+    """Find the greatest number below `byte` that names an object."""
+    stems = (name.rpartition("/")[2].removesuffix(".json") for name in names)
+    starts = (int(stem) for stem in stems if stem.isdecimal())
+    return max((start for start in starts if start < byte), default=None)
 
 
 def _listing_page(listing: str, page: int) -> str:

@@ -259,13 +259,6 @@ class RunObjects:
         """List a page of the names in a folder of the run, relative to it, in one request."""
         return self._store.page(f"{self._root}{folder}/", after)
 
-    def _start_before(self, folder: str, byte: int) -> int | None:
-        """Find the greatest number below `byte` that names an object in a folder."""
-        names = self._store.names(self._root + folder)
-        stems = (name.rpartition("/")[2].removesuffix(".json") for name in names)
-        starts = (int(stem) for stem in stems if stem.isdecimal())
-        return max((start for start in starts if start < byte), default=None)
-
     @property
     def _stamp(self) -> dict[str, str]:
         if self._known_stamp is None:

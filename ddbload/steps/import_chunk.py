@@ -75,10 +75,7 @@ def import_chunk(
     ledger = context.ledger(task.run, None if reader is None else reader.record)
     chunks = task.chunks
     if task.error is not None:
-        failures = [replace(task.error, chunk=each.chunk, at=context.now()) for each in chunks]
-        if task.error.name != Cancelled.__name__:
-            each_in_threads(ledger.put_failure, failures)
-        return ImportResult(task.run, chunks, task.stalled, (), error=failures[0])
+        return _record_error(task, task.error, ledger, context)
     record = ledger.record() if reader is None else reader.record
     for chunk in chunks:
         # A caller with a reader has the chunks from the ledger.
@@ -90,13 +87,7 @@ def import_chunk(
     try:
         reader = reader or RunReader(record, context.transform)
         context = context.confined(record.payload.source)
-        names = ledger.page("chunks") if len(chunks) > 1 else None
-        last = each_in_threads(lambda chunk: ledger.last_segment(chunk, names), chunks)
-        starts = {
-            chunk: Cursor(chunk.start, chunk.first_line) if segment is None else segment.end
-            for chunk, segment in zip(chunks, last, strict=True)
-            if segment is None or not segment.proven
-        }
+        starts = _starts(chunks, ledger)
         chunks = tuple(starts)
         if not chunks:
             return ImportResult(task.run, (), 0, ())
@@ -116,6 +107,30 @@ def import_chunk(
             # The error is raised even if the ledger cannot be written.
             each_in_threads(ledger.put_failure, failures)
         raise
+
+
+def _starts(chunks: Sequence[Chunk], ledger: Ledger) -> dict[Chunk, Cursor]:
+    """Read where the chunks that are not imported completely are to be continued."""
+    known = ledger.page("chunks") if len(chunks) > 1 else None
+    last = each_in_threads(lambda chunk: ledger.last_segment(chunk, known), chunks)
+    return {
+        chunk: Cursor(chunk.start, chunk.first_line) if segment is None else segment.end
+        for chunk, segment in zip(chunks, last, strict=True)
+        if segment is None or not segment.proven
+    }
+
+
+def _record_error(
+    task: ImportTask, error: Failure, ledger: Ledger, context: Context
+) -> ImportResult:
+    """Write the failure of chunks that have no cause of their own, and are not imported."""
+    if error.name != Cancelled.__name__:
+        known = {failure.chunk for failure in ledger.failures()}
+        left = [each.chunk for each in _starts(task.chunks, ledger) if each.chunk not in known]
+        failures = [replace(error, chunk=chunk, at=context.now()) for chunk in left]
+        each_in_threads(ledger.put_failure, failures)
+    shown = replace(error, chunk=task.chunks[0].chunk, at=context.now())
+    return ImportResult(task.run, task.chunks, task.stalled, (), error=shown)
 
 
 def _import(
@@ -412,13 +427,15 @@ class _GroupImport:
     def _write_segments(self, segments: Sequence[Segment]) -> list[Segment]:
         """Write the segments that count rows; return those that count."""
         last, frontier = self._scheduler.last_possible_write(), self._scheduler.outcomes.frontier
+        by_condition = self._record.payload.options.condition is not None
 
         def write(each: tuple[Place, Segment]) -> tuple[Segment | None, bool]:
             place, segment = each
             counted, is_own = None, False
             try:
                 if segment.end.byte > place.start.byte:
-                    own, rejects = self._count_own_items(place, segment), place.rejects(frontier)
+                    own = place.with_own_items(segment, self._scheduler.outcomes, by_condition)
+                    rejects = place.rejects(frontier)
                     counted, is_own = write_segment(own, rejects, place.trail, self.ledger)
                 self._trim_attempt(place, segment, counted, last)
             except DdbloadError as error:
@@ -433,29 +450,6 @@ class _GroupImport:
             size = sum(each.bytes for each in own)
             self.session.settle(WorkTotals(rows, self._scheduler.stats, size))
         return [counted for counted, _ in found if counted is not None]
-
-    def _count_own_items(self, place: Place, segment: Segment) -> Segment:
-        """Count identical items as written where another invocation may have written them.
-
-        They are uncertain, and so are those that a request without an answer may have written.
-        """
-        if place.attempt is None:
-            return segment
-        outcomes, own = self._scheduler.outcomes, 0
-        identical, unseen, uncertain = (
-            outcomes.count(outcome, place.number)
-            for outcome in (RowOutcome.IDENTICAL, RowOutcome.UNSEEN, RowOutcome.UNCERTAIN)
-        )
-        if identical or unseen:
-            own = place.identical_within(place.attempt.others(segment.end.byte))
-        rows = segment.rows
-        rows = replace(rows, written=rows.written + own, skipped=rows.skipped - own)
-        segment = replace(segment, rows=rows, uncertain=own + uncertain)
-        if unseen or self._record.payload.options.condition is not None:
-            # An emulator does not return the item, so it may or may not be identical. Rows that
-            # a user's condition skips have other reasons.
-            return segment
-        return replace(segment, identical=identical - own)
 
     def _trim_attempt(
         self, place: Place, segment: Segment, counted: Segment | None, last: int | None
@@ -487,14 +481,15 @@ class _GroupImport:
             if error is not None and (error.permanent or not is_late):
                 error.chunk = place.chunk.chunk
                 self.errors.append(error)
-        if self._feeder.has_too_many_rejects and not self.errors:
+        if self._feeder.has_too_many_rejects:
             worst = max(left, key=lambda place: len(place.rejected)).chunk.chunk
+            beside = f" and {len(self._places) - 1} beside it have" if self._places[1:] else " has"
             limit = self._record.payload.options.reject_limit
             rejected, read = self._feeder.rejected, self._feeder.rows_read
             of_rows = "" if limit.percent is None else f", {rejected:,} of the {read:,} rows read"
             too_many = TooManyRejects(
-                f"chunk {worst} has more rejects than max_rejects allows ({limit}"
+                f"chunk {worst}{beside} more rejects than max_rejects allows ({limit}"
                 f"{of_rows}): look at them, then mend the file, or allow more and {TAKE_UP}"
             )
             too_many.chunk = worst
-            raise too_many
+            self.errors.append(too_many)

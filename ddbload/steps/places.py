@@ -5,10 +5,11 @@ from __future__ import annotations
 from array import array
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Hashable, Iterator
 from dataclasses import dataclass, replace
 
 from ddbload.contracts.chunks import Chunk, ObjectSlice
+from ddbload.contracts.results import Segment
 from ddbload.contracts.run_record import Cursor
 from ddbload.errors import DdbloadError
 from ddbload.items.batch_encoder import EncodedRows
@@ -17,6 +18,7 @@ from ddbload.ledger.ledger import Attempt
 from ddbload.reading.row_blocks import ChunkBlock, RunReader
 from ddbload.rows.blocks import Defect, RowPositions
 from ddbload.source.decoding.decoded_source import SeekTrail
+from ddbload.write.scheduler.answers import OutcomeTracker, RowOutcome
 
 MANY_KEYS, SAMPLED_KEYS = 32, 128
 """Partition keys among those sampled from a block, from which on its rows load all partitions."""
@@ -107,7 +109,12 @@ class Place:
         """True if rows were read that the attempt's record does not cover."""
         return self.attempt is not None and self.read_to.byte > self.attempt.recorded_to
 
-    def cover(self, untouched: tuple[PendingBlock, int] | None, places: int) -> None:
+    @property
+    def waiting_bytes(self) -> int:
+        """Bytes of the block of which rows wait."""
+        return 0 if self._waiting is None else len(self._waiting[0].positions.block.data)
+
+    def cover(self, untouched: tuple[PendingBlock, int] | None) -> None:
         """Record the rows that were read, and some of the next ones, as rows that may be sent.
 
         `untouched`: the row before which none was sent; None if any was written. Raises errors of
@@ -115,7 +122,7 @@ class Place:
         """
         byte = None if untouched is None else self.cursor(untouched).byte
         if self.attempt is not None:
-            self.attempt.cover(self.read_to.byte, self.rows, byte, places)
+            self.attempt.cover(self.read_to.byte, self.rows, byte)
 
     def read(self) -> bool:
         """Read and encode the next block; return false at the end or after an error."""
@@ -205,7 +212,26 @@ class Place:
         found = [each for handle, each in sorted(self.rejected.items()) if handle < frontier]
         return [line for _, line in found], dict(Counter(cause for cause, _ in found))
 
-    def identical_within(self, ranges: Sequence[tuple[int, int]]) -> int:
-        """Count rows within byte ranges that found an identical item, or one not shown."""
-        begins = sorted(self.identical)
-        return sum(bisect_left(begins, end) - bisect_left(begins, start) for start, end in ranges)
+    def with_own_items(
+        self, segment: Segment, outcomes: OutcomeTracker, by_condition: bool
+    ) -> Segment:
+        """Count identical items as written where another invocation may have written them.
+
+        They are uncertain, and so are those that a request without an answer may have written.
+        `by_condition`: rows are skipped by a user's condition.
+        """
+        if self.attempt is None:
+            return segment
+        identical, unseen, uncertain = (
+            outcomes.count(outcome, self.number)
+            for outcome in (RowOutcome.IDENTICAL, RowOutcome.UNSEEN, RowOutcome.UNCERTAIN)
+        )
+        own, begins = 0, sorted(self.identical)
+        for start, end in self.attempt.others(segment.end.byte) if identical or unseen else ():
+            own += bisect_left(begins, end) - bisect_left(begins, start)
+        rows = segment.rows
+        rows = replace(rows, written=rows.written + own, skipped=rows.skipped - own)
+        segment = replace(segment, rows=rows, uncertain=own + uncertain)
+        # An emulator does not return the item, so it may or may not be identical. Rows that a
+        # user's condition skips have other reasons.
+        return segment if unseen or by_condition else replace(segment, identical=identical - own)

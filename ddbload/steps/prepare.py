@@ -68,6 +68,8 @@ EDGES_ABOVE_COMPRESSED_BYTES = 256 * 1024**2
 minute. Compressed text is several times as long."""
 CHUNKS_OF_WORKER, MIN_CHUNK_BYTES = 32, 64 * 1024
 """Chunks that a source is cut into for each worker, unless they would be smaller than this."""
+WINDOWS_OF_CHUNK = 8
+"""Least size of such a chunk, in windows of `max_row_bytes`, if each cut reads a window."""
 MIN_LOCAL_CHUNK_BYTES = 1024 * 1024
 """Local files are not cut smaller for the sake of a process more."""
 
@@ -244,12 +246,7 @@ def _make_record(
         # Each process gets a part of a local file that is smaller than a chunk for each.
         part = max(MIN_LOCAL_CHUNK_BYTES, -(-expected_bytes // workers))
         chunk_bytes = min(chunk_bytes, part)
-    workers_wanted = max(1, min(limits.most_workers, max_chunks, -(-expected_bytes // chunk_bytes)))
-    if listing is None and source.is_ranged and expected_bytes > context.small_bytes:
-        # Each worker reads several places of a source in turn.
-        part = -(-expected_bytes // min(CHUNKS_OF_WORKER * workers_wanted, MAX_CHUNKS))
-        chunk_bytes = min(chunk_bytes, max(MIN_CHUNK_BYTES, part))
-    return RunRecord(
+    record = RunRecord(
         run=run,
         payload=replace(_read_as(payload, source), options=limits.options),
         pinned=pinned,
@@ -259,7 +256,7 @@ def _make_record(
         types=first.cells.types,
         table=table,
         chunk_bytes=chunk_bytes,
-        workers=workers_wanted,
+        workers=max(1, min(limits.most_workers, max_chunks, -(-expected_bytes // chunk_bytes))),
         created=context.now(),
         asked=asked,
         hmac_key=None if key is None else key_fingerprint(key, run),
@@ -270,6 +267,12 @@ def _make_record(
         capacity=limits.capacity,
         look_like_numbers=first.cells.numbers,
     )
+    if not record.has_places or expected_bytes <= context.small_bytes:
+        return record
+    part = -(-expected_bytes // min(CHUNKS_OF_WORKER * record.workers, MAX_CHUNKS))
+    window = options.row_limit if options.scan == EDGES else 0
+    least = max(MIN_CHUNK_BYTES, WINDOWS_OF_CHUNK * window)
+    return replace(record, chunk_bytes=min(chunk_bytes, max(least, part)))
 
 
 def _open_objects(

@@ -21,7 +21,6 @@ from ddbload.items.batch_encoder import MAX_ROW_BYTES, EncodedRows
 from ddbload.items.item_requests import Item, Request, item_of_request, named_values
 from ddbload.items.row_encoder import RowEncoder
 from ddbload.ledger.ledger import Ledger
-from ddbload.parallel import each_in_threads
 from ddbload.rows.blocks import Defect
 from ddbload.source.decoding.decoded_source import SeekTrail
 from ddbload.steps.places import PendingBlock, Place
@@ -35,6 +34,8 @@ READ_AHEAD_SECONDS = 0.25
 """Longest time that the rows of a full request wait for more rows to be offered with them."""
 TURN_ROWS = 25
 """Rows of a block with few partition keys that are taken before it is the next place's turn."""
+MOST_WAITING_BYTES = 2 * 1024 * 1024
+"""Bytes of rows that wait for their turn, from which on no other place is read in between."""
 UNTHROTTLED_ROWS = 10_000
 """Rows after which places take no turns, unless requests were throttled: turns take CPU time."""
 MAX_REJECT_BYTES = 32 * 1024 * 1024
@@ -336,6 +337,7 @@ class RowFeeder:
                 bytes_left -= place.read_to.byte - before
             may_be_throttled = scheduler.stats.throttled or pending.rows < UNTHROTTLED_ROWS
             shares = len(turns) > 1 and may_be_throttled and place.has_few_keys
+            shares = shares and sum(each.waiting_bytes for each in turns) < MOST_WAITING_BYTES
             if place.first_waiting is not None:
                 pending.add(place, TURN_ROWS if shares else scheduler.MAX_AHEAD, self._offered)
                 scheduler.outcomes.assign(pending.rows, place.number)
@@ -347,18 +349,12 @@ class RowFeeder:
         return has_read
 
     def _cover(self, scheduler: Scheduler) -> None:
-        """Record rows that may be sent, of all places that are read as soon as one needs it."""
-        places = {place for place in self._places if place.needs_record}
-        if not places:
-            return
-        places |= {place for place in self._turns if place.rows}
-        unsettled = self.unsettled(scheduler.outcomes.frontier)
-
-        def cover(place: Place) -> None:
-            has_written = scheduler.outcomes.counts_of(place.number).written > 0
-            place.cover(None if has_written else unsettled[place.number], len(places))
-
-        each_in_threads(cover, [*places])
+        """Record rows that may be sent, of places whose attempt's record does not cover them."""
+        for place in self._places:
+            if place.needs_record:
+                has_written = scheduler.outcomes.counts_of(place.number).written > 0
+                unsettled = self.unsettled(scheduler.outcomes.frontier)
+                place.cover(None if has_written else unsettled[place.number])
 
     def _offer_rows(self, scheduler: Scheduler, requests: PendingRequests, count: int) -> None:
         first = scheduler.reserve_handles(count)

@@ -9,10 +9,14 @@ import pytest
 
 from ddbload import errors
 from ddbload.contracts.chunks import MOST_PLACES, Chunk, groups_of_chunks
+from ddbload.contracts.results import Failure
+from ddbload.contracts.states import ImportTask
 from ddbload.steps import row_feeder
+from ddbload.steps.import_chunk import import_chunk
+from ddbload.steps.places import Place
 from tests.unit.steps.chaos import Killed
 from tests.unit.steps.expected import assert_segments_tell_the_truth, counts, outcome, table_of
-from tests.unit.steps.world import World
+from tests.unit.steps.world import RUN, World
 
 DATA = b"id,a\n" + b"".join(b"r%03d,%s\n" % (n, b"x" * (n % 23)) for n in range(300))
 EXPECTED = outcome(DATA)
@@ -135,3 +139,110 @@ def test_last_row_of_the_source_wins_in_mode_last_wins():
     assert report.rows.conserved
     found = {item["id"]["S"]: item["a"]["S"] for item in world.items}
     assert found == {f"k{key:02}": str(n) for n, key in enumerate(keys)}
+
+
+def test_ledger_is_read_as_often_in_late_invocations_as_in_early_ones():
+    world = World(DATA, options={"chunk_bytes": 300, "workers": 1}, request_seconds=1.0)
+    group = group_of(world)
+    read: list[int] = []
+
+    def count(moment: str, *_: object) -> None:
+        read[-1] += moment == "get"
+
+    while group:
+        read.append(0)
+        world.store.hook = count
+        group = world.import_step(*group, context=world.context(1.5)).chunks
+    assert len(read) > 5
+    assert max(read) <= MOST_PLACES + 4
+
+
+@pytest.mark.parametrize("options", [{"mode": "insert"}, {"condition": "attribute_exists(a)"}])
+def test_modes_that_record_attempts_read_one_place(options):
+    world = World(DATA, options={"chunk_bytes": 300, "workers": 1, **options})
+    world.preflight()
+    assert {len(group) for group in world.ledger.find_groups() or ()} == {1}
+
+
+def test_chunks_of_edges_are_not_cut_for_places():
+    data = b"id,a\n" + b"".join(b"r%05d,%s\n" % (n, b"x" * 40) for n in range(6000))
+    for scan, fewest, most in (("whole", 4, 5), ("edges", 1, 1)):
+        world = World(data, options={"workers": 1, "scan": scan, "max_row_bytes": 100_000})
+        world.preflight()
+        assert fewest <= len(world.manifest) <= most
+
+
+def damaged(world: World, chunk: Chunk, **changes: object) -> None:
+    world.import_step(chunk)
+    (name,) = world.in_ledger("chunks/")
+    world.write_json(name, world.read_json(name) | changes)
+
+
+def test_segment_that_does_not_fit_its_chunk_is_refused():
+    world = World(DATA, options={"chunk_bytes": 300, "workers": 1})
+    first, second, *_ = group_of(world)
+    damaged(world, first, end={"byte": second.end, "line": 60}, proven=False)
+    with pytest.raises(errors.LedgerDamaged, match="is not of chunk 0, byte 5 to"):
+        world.import_step(first)
+
+
+def test_segment_at_the_end_of_its_chunk_that_is_not_proven_is_refused():
+    world = World(DATA, options={"chunk_bytes": 300, "workers": 1})
+    first, *_ = group_of(world)
+    damaged(world, first, proven=False)
+    with pytest.raises(errors.LedgerDamaged, match="is not of chunk 0, byte 5 to"):
+        world.import_step(first)
+
+
+def test_failure_of_a_killed_function_hides_no_cause_that_is_known():
+    world = World(DATA, options={"chunk_bytes": 300, "workers": 1})
+    group = group_of(world)
+    world.import_step(group[0])
+    known = Failure("SplitMismatch", "known", chunk=2, at=1.0)
+    world.ledger.put_failure(known)
+    killed = Failure("Lambda.Unknown", "killed")
+    import_chunk(ImportTask(RUN, group, error=killed), world.context())
+    found = {each.chunk: each.name for each in world.ledger.failures()}
+    assert found == {each.chunk: "Lambda.Unknown" for each in group[1:]} | {2: "SplitMismatch"}
+
+
+def test_too_many_rejects_of_several_chunks_are_counted_together():
+    lines = (b"r%d,x,y\n" % n if n % 50 == 0 else b"r%d,%s\n" % (n, b"x" * 10) for n in range(600))
+    data = b"id,a\n" + b"".join(lines)
+    world = World(data, options={"chunk_bytes": 600, "workers": 1, "max_rejects": 3})
+    group = group_of(world)
+    with pytest.raises(errors.TooManyRejects, match=r"chunk \d+ and 1\d beside it have more"):
+        world.import_one(*group)
+
+
+def test_task_without_chunks_is_refused():
+    with pytest.raises(errors.InvalidPayload, match="chunks"):
+        ImportTask.from_json({"run": RUN, "chunks": [], "stalled": 0})
+
+
+def test_waiting_rows_of_all_places_together_are_few():
+    """Only as many large rows as fit are read before they are sent."""
+    data = b"id,a\n" + b"".join(b"r%d,%s\n" % (n // 40, b"x" * 300_000) for n in range(64))
+    world = World(data, options={"chunk_bytes": 1_000_000, "workers": 1})
+    world.dynamodb.faults.decide = lambda *_: None
+    seen = []
+    taken = Place.take
+
+    def take(place: Place, most: int, first: int):
+        seen.append(sum(each.waiting_bytes for each in places))
+        return taken(place, most, first)
+
+    places: list[Place] = []
+    made = Place.__init__
+
+    def make(place: Place, *args: object, **given: object) -> None:
+        made(place, *args, **given)
+        places.append(place)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Place, "take", take)
+        patch.setattr(Place, "__init__", make)
+        world.preflight()
+        world.import_all()
+    assert len(world.items) == 2
+    assert max(seen) <= row_feeder.MOST_WAITING_BYTES + 2 * 300_100

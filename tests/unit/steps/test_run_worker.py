@@ -156,7 +156,7 @@ def test_function_makes_few_requests_for_a_short_chunk():
         world.import_step(chunk, context=context)
     assert made == {
         ("get", "run.json"): 1,
-        ("get", "chunks"): 1,
+        ("names", "chunks"): 1,
         ("get", "control.json"): 1,
         ("put_new", "chunks"): 1,
         ("put", "progress"): 1,
