@@ -18,7 +18,7 @@ from ddbload.dynamodb.modes import WriteMode, mode_of
 from ddbload.errors import InvalidPayload
 from ddbload.records import Record
 
-LEDGER_VERSION = 2
+LEDGER_VERSION = 3
 """Version of the ledgers that are written and read; others are refused."""
 
 INDEX_BYTES = 16 * 1024 * 1024

@@ -275,7 +275,7 @@ def test_run_id_is_refused_when_unsafe_as_a_folder_name(text: str) -> None:
         check_run_id(text)
 
 
-@pytest.mark.parametrize("version", [None, 1, 3, "2"])
+@pytest.mark.parametrize("version", [None, 2, 4, "3"])
 def test_record_is_refused_when_its_ledger_has_another_version(version: Any) -> None:
     value = json.loads(json.dumps(RECORD.to_json()))
     with pytest.raises(InvalidPayload, match=r"ledger_version"):
