@@ -268,9 +268,10 @@ class RunRecord(Message):
         """True if a worker can read several places of the source in turn.
 
         Several objects are read one after the other, small ones with others ahead. Attempts would
-        need a record for each place.
+        need a record for each place, and updates of one item keep the order of a chunk.
         """
-        return self.objects is None and self.payload.source.is_ranged and not self.keeps_attempts
+        in_order = self.keeps_attempts or self.mode.updates
+        return self.objects is None and self.payload.source.is_ranged and not in_order
 
     @property
     def keeps_attempts(self) -> bool:

@@ -157,8 +157,10 @@ def test_ledger_is_read_as_often_in_late_invocations_as_in_early_ones():
     assert max(read) <= MOST_PLACES + 4
 
 
-@pytest.mark.parametrize("options", [{"mode": "insert"}, {"condition": "attribute_exists(a)"}])
-def test_modes_that_record_attempts_read_one_place(options):
+@pytest.mark.parametrize(
+    "options", [{"mode": "insert"}, {"mode": "update"}, {"condition": "attribute_exists(a)"}]
+)
+def test_modes_that_need_order_or_attempts_read_one_place(options):
     world = World(DATA, options={"chunk_bytes": 300, "workers": 1, **options})
     world.preflight()
     assert {len(group) for group in world.ledger.find_groups() or ()} == {1}
