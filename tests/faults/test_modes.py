@@ -79,9 +79,10 @@ def credentials(monkeypatch) -> None:
     monkeypatch.setenv("AWS_ACCESS_KEY_ID", "made-up")
     monkeypatch.setenv("AWS_SECRET_ACCESS_KEY", "made-up")
     # Real pauses would take too long here.
-    name = "ddbload.write.pacing.pacing"
-    monkeypatch.setattr(f"{name}.FREE_UNITS", float("inf"))
-    monkeypatch.setattr(f"{name}.AdaptiveRate.answered", lambda *_given: None)
+    name = "ddbload.write.pacing.pacing.AdaptiveRate"
+    monkeypatch.setattr(f"{name}.ready_at", lambda _rate, now: now)
+    monkeypatch.setattr(f"{name}.request_units", lambda *_given: float("inf"))
+    monkeypatch.setattr(f"{name}.answered", lambda *_given: None)
 
 
 @pytest.fixture(scope="module")
