@@ -83,7 +83,7 @@ class ChunkWorker:
 
     def __call__(self, task: ImportTask) -> ImportResult | DdbloadError:
         """Import chunks until a deadline; return an error instead of raising it."""
-        context, chunk = self._context, task.chunks[0]
+        context, (chunk, *others) = self._context, task.chunks
         skipped = 0 if self._reader.reads_from_chunk else chunk.end
         deadline = context.clock() + step_seconds(self._settings.segment_seconds, skipped)
         try:
@@ -91,7 +91,8 @@ class ChunkWorker:
         except DdbloadError as error:
             return error
         except Exception as error:  # noqa: BLE001 - its text may quote row data: only its place is kept
-            return unexpected(error, f"importing chunk {chunk.chunk}")
+            beside = f" and {len(others)} beside it" if others else ""
+            return unexpected(error, f"importing chunk {chunk.chunk}{beside}")
 
     def close(self) -> None:
         """End the threads, and record that this worker sends nothing any more."""
@@ -348,10 +349,11 @@ def _import_tasks(
                     # The request was given up because of the stop; it would have been retried.
                     continue
                 failed = True
-                chunk = task.chunks[0].chunk if result.chunk is None else result.chunk
-                totals.failed(chunk)
                 enough = enough or not result.chunk_local
-                ledger.put_failure(Failure.of(result, chunk=chunk, at=context.now()))
+                numbers = [each.chunk for each in task.chunks]
+                for chunk in numbers if result.chunk is None else [result.chunk]:
+                    totals.failed(chunk)
+                    ledger.put_failure(Failure.of(result, chunk=chunk, at=context.now()))
             else:
                 for segment in result.segments:
                     totals.add(segment, adopted=False)
