@@ -298,7 +298,7 @@ def _dollars(scenario: Scenario, outcome: Outcome) -> float:
         + reads * prices.S3_READ
         + writes * prices.S3_WRITE
         + scenario.runs
-        * (outcome.chunks * price.CHUNK_TRANSITIONS + price.RUN_TRANSITIONS)
+        * (outcome.chunks * price.GROUP_TRANSITIONS + price.RUN_TRANSITIONS)
         * prices.TRANSITION
     )
 
