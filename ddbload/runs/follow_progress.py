@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from itertools import chain
 from typing import TypeVar
 
 from ddbload.contracts.chunks import Chunk
@@ -149,13 +148,12 @@ class ProgressReader:
             self._has_news = False
             self._totals = self._workers.totals(self._chunks.starts)
             self._draw_chunks()
-        totals = self._totals
         if self._has_totals and self._adopts:
-            self._meter.adopted_rows = totals.rows.read
+            self._meter.adopted_rows = self._totals.rows.read
             self._adopts = False
         step = REPORTING if self._is_over() else IMPORTING
         return self._meter.progress(
-            step, totals, complete=self._has_totals, at=self._totals_read_at
+            step, self._totals, complete=self._has_totals, at=self._totals_read_at
         )
 
     def _is_over(self) -> bool:
@@ -180,11 +178,9 @@ class ProgressReader:
             return
         self._groups = self._ledger.find_groups()
         if self._groups is not None and _lacks_size(self._record):
-            self._record = None
-            self._groups = None
+            self._record = self._groups = None
         elif self._groups is not None:
-            chunks = sorted(chain.from_iterable(self._groups), key=lambda chunk: chunk.chunk)
-            self._meter.begin(self._record, chunks)
+            self._meter.begin(self._record, sum(map(len, self._groups)))
 
     def _draw_chunks(self) -> None:
         """Show the state of each chunk. A worker names the first one of those that it imports."""
@@ -196,14 +192,10 @@ class ProgressReader:
         drawn: list[tuple[Sequence[Chunk], int, int]] = []
         for group in self._groups or ():
             first = max((n for n, each in enumerate(group) if each.chunk in named), default=-1)
-            # Bytes after the beginning of each chunk's last segment.
-            left = sum(
-                each.end - chunks.last.get(each.chunk, each.start)
-                for each in group[max(0, first) :]
-                if each.chunk not in failed
-            )
+            rest = [each for each in group[max(0, first) :] if each.chunk not in failed]
+            left = sum(map(chunks.bytes_left, rest))
             drawn.append((group, first, left))
-            if first < 0 and any(each.chunk in chunks.last for each in group):
+            if first < 0 and any(each.chunk in chunks.starts for each in group):
                 unseen += left
         for group, first, left in drawn:
             is_working = any(each.chunk in at_work for each in group)
@@ -213,13 +205,13 @@ class ProgressReader:
                 has_ended = self._totals.bytes >= unseen or is_padded
             for place, each in enumerate(group):
                 state = DONE_CHUNK if has_ended or place < first else RUNNING_CHUNK
-                if each.chunk in at_work or (is_working and place >= first):
+                if is_working and place >= first:
                     state = RUNNING_CHUNK
                 elif each.chunk in failed:
                     state = FAILED_CHUNK
-                elif first < 0 and each.chunk not in chunks.last:
+                elif first < 0 and each.chunk not in chunks.starts:
                     state = WAITING
-                self._meter.chunks.set_state(each.chunk, state)
+                self._meter.chunks[each.chunk] = state
 
 
 class _Workers:
@@ -291,8 +283,6 @@ class _Chunks:
         self._clock = clock
         self.failures: dict[int, float] = {}
         """Time at which each failure was written, by chunk."""
-        self.last: dict[int, int] = {}
-        """First byte of each chunk's last segment."""
         self._folder, self._after = "chunks", ""
         self._passes = 0
 
@@ -312,12 +302,15 @@ class _Chunks:
                 self.failures[int(chunk)] = now - age
             elif start.isdecimal():
                 self.starts.setdefault(int(chunk), {})[int(start)] = now - age
-                self.last[int(chunk)] = max(int(start), self.last.get(int(chunk), 0))
         self._after = next(reversed(page.ages), "") if page.more else ""
         if not page.more:
             self._passes += self._folder == "chunks"
             look = self._folder == "chunks" and self._passes % PASSES_FOR_FAILURES == 1
             self._folder = "failures" if look else "chunks"
+
+    def bytes_left(self, chunk: Chunk) -> int:
+        """Return the bytes of a chunk after the beginning of its last segment."""
+        return chunk.end - max(self.starts.get(chunk.chunk, ()), default=chunk.start)
 
     def has_failed(self, chunk: int, since: float) -> bool:
         """Return whether a chunk's last invocation failed: no segment is newer than the failure."""
