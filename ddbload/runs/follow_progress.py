@@ -151,22 +151,15 @@ class ProgressReader:
         if self._has_totals and self._adopts:
             self._meter.adopted_rows = self._totals.rows.read
             self._adopts = False
-        step = REPORTING if self._is_over() else IMPORTING
-        return self._meter.progress(
-            step, self._totals, complete=self._has_totals, at=self._totals_read_at
-        )
-
-    def _is_over(self) -> bool:
-        """Return whether no chunk seems to be left. Only the run's end proves it."""
+        # It seems that no chunk is left. Only the run's end proves it.
         states = self._meter.chunks
-        ended = states.count(DONE_CHUNK) + states.count(FAILED_CHUNK)
-        return not self._workers.at_work() and (self._has_all_bytes or ended == len(states))
-
-    @property
-    def _has_all_bytes(self) -> bool:
-        record = self._record
-        size = 0 if record is None else (record.size or 0) - record.data_start.byte
-        return 0 < size <= self._totals.bytes
+        is_over = states.count(DONE_CHUNK) + states.count(FAILED_CHUNK) == len(states)
+        return self._meter.progress(
+            REPORTING if is_over else IMPORTING,
+            self._totals,
+            complete=self._has_totals,
+            at=self._totals_read_at,
+        )
 
     def _read_record(self) -> None:
         # The size of some sources is known only at the end of preflight.
@@ -187,7 +180,6 @@ class ProgressReader:
         at_work, chunks, settled = self._workers.at_work(), self._chunks, self._workers.settled
         failed = {n for n in chunks.failures if chunks.has_failed(n, self.failures_since)}
         named = {*at_work, *settled}
-        is_padded = self._record is not None and self._record.padded
         unseen = 0
         drawn: list[tuple[Sequence[Chunk], int, int]] = []
         for group in self._groups or ():
@@ -197,19 +189,22 @@ class ProgressReader:
             drawn.append((group, first, left))
             if first < 0 and any(each.chunk in chunks.starts for each in group):
                 unseen += left
+        record, read = self._record, sum(each.settled.bytes for each in self._workers.last.values())
+        size = 0 if record is None else (record.size or 0) - record.data_start.byte
+        has_all_bytes = not at_work and 0 < size <= read
         for group, first, left in drawn:
             is_working = any(each.chunk in at_work for each in group)
-            has_ended = settled.get(group[first].chunk, 0) >= left or self._has_all_bytes
+            has_ended = has_all_bytes or settled.get(group[first].chunk, 0) >= left
             if first < 0:
                 # Nobody saw the short invocations that imported it, or an earlier attempt did.
-                has_ended = self._totals.bytes >= unseen or is_padded
+                has_ended = read >= unseen or (record is not None and record.padded)
             for place, each in enumerate(group):
                 state = DONE_CHUNK if has_ended or place < first else RUNNING_CHUNK
                 if is_working and place >= first:
                     state = RUNNING_CHUNK
                 elif each.chunk in failed:
                     state = FAILED_CHUNK
-                elif first < 0 and each.chunk not in chunks.starts:
+                elif first < 0 and each.chunk not in chunks.starts and not has_all_bytes:
                     state = WAITING
                 self._meter.chunks[each.chunk] = state
 
