@@ -181,6 +181,23 @@ def test_chunks_that_an_earlier_attempt_left_unproven_are_not_done():
     assert now.totals.rows.read == len(segments)
 
 
+def test_all_chunks_are_done_when_all_bytes_are_settled(world, reader):
+    """Whichever segments were listed, and whoever settled them."""
+    (first, *others), *groups = world.ledger.find_groups()
+    worker, unseen = HandWritten(world.ledger, "a1"), HandWritten(world.ledger, "b2")
+    worker.works_on(first, read=10)
+    look(reader)
+    middle = first.start + 20
+    worker.finished(replace(first, end=middle), rows=1)
+    world.ledger.put_segment(segment_of(first, end=middle))
+    assert look(reader).chunks[first.chunk] == RUNNING_CHUNK
+    for chunk in (replace(first, start=middle), *others, *sum(groups, ())):
+        unseen.finished(chunk, rows=1)
+    reader.read("workers")
+    now = reader.progress()
+    assert ([*now.chunks], now.step) == ([DONE_CHUNK] * len(world.manifest), REPORTING)
+
+
 def test_chunk_of_a_source_that_preflight_did_not_read_is_done_by_its_segment():
     world = World(gzip.compress(FILE), options={"scan": "edges"})
     world.preflight()
