@@ -82,7 +82,7 @@ def test_plan_counts_units_that_import_consumes():
         (200, {"workers": 3, "chunk_bytes": 100}),
         # One worker reads the file at 32 places.
         (90_000, {"workers": 4}),
-        (90_000, {"workers": 1, "scan": "edges"}),
+        (90_000, {"workers": 1}),
     ],
 )
 def test_plan_counts_the_state_transitions_of_the_groups_of_an_import(rows, options):
