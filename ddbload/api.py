@@ -226,7 +226,7 @@ def start(
         run: Run id.
         stack: Name of the stack; $DDBLOAD_STACK, or `ddbload` by default.
         once: Skip objects that were loaded into this table before.
-        workers: Chunks imported at once.
+        workers: Functions that import at once.
         wait: Wait for the end of the run; else return it as RUNNING.
         on_progress: As for `load`; an exception does not stop the run.
         settings: Options of a load, and AWS settings.

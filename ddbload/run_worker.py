@@ -215,7 +215,7 @@ class WorkerSession:
         return self.stopped
 
     def progress(self, chunk: int, start: int, current: WorkTotals) -> None:
-        """Replace the totals of the invocation that began at byte `start` of a chunk."""
+        """Replace the totals of the invocation that began at byte `start` of its first chunk."""
         self._figures = self._figures[0], chunk, start, current
 
     def settle(self, totals: WorkTotals) -> None:

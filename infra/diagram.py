@@ -54,7 +54,7 @@ def _machine(machine: dict[str, Any], indent: str) -> Iterator[str]:
 
 def _state(name: str, state: dict[str, Any], indent: str) -> Iterator[str]:
     if state["Type"] == "Map":
-        yield f'{indent}subgraph {_node(name)}["{name}: each chunk"]'
+        yield f'{indent}subgraph {_node(name)}["{name}: each group of chunks"]'
         yield from _machine(state["ItemProcessor"], indent + "  ")
         yield f"{indent}end"
         return

@@ -11,8 +11,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from ddbload.contracts import run_record as prices
+from ddbload.contracts.chunks import group_sizes
 from ddbload.contracts.options import DEFAULT_CHUNK_BYTES
 from ddbload.planning.price import METRICS, PreflightWork, Workload, writes
+from ddbload.steps.prepare import CHUNKS_OF_WORKER, MIN_CHUNK_BYTES
 
 ROW_BYTES = 100
 """Bytes of a row of the proof's files, about; each is one write unit."""
@@ -70,8 +72,12 @@ class Work:
 
 def run_services(size: int, seconds: float, workers: int = 1) -> dict[str, float]:
     """Return the dollars of a run by service, without DynamoDB and what is billed by the hour."""
-    chunks = max(1, math.ceil(size / DEFAULT_CHUNK_BYTES))
-    work = Workload(size, chunks, min(workers, chunks), seconds, PreflightWork.whole(size))
+    # Each worker gets as many chunks as it may, unless they would be too small.
+    places = min(CHUNKS_OF_WORKER * workers, size // MIN_CHUNK_BYTES)
+    chunks = max(1, places, math.ceil(size / DEFAULT_CHUNK_BYTES))
+    workers = min(workers, chunks)
+    groups = len(group_sizes(chunks, workers))
+    work = Workload(size, chunks, groups, workers, seconds, PreflightWork.whole(size))
     return {line.service: line.dollars for line in work.lines() if line.service != "CloudWatch"}
 
 

@@ -9,7 +9,7 @@ import time
 from concurrent.futures import ThreadPoolExecutor
 
 from ddbload.contracts.run_record import GB_SECOND, TRANSITION
-from ddbload.planning.price import CHUNK_TRANSITIONS, RUN_TRANSITIONS, writes
+from ddbload.planning.price import GROUP_TRANSITIONS, RUN_TRANSITIONS, writes
 from proof.account import require
 from proof.budget import run_services
 from proof.cleanup import POLICY
@@ -70,7 +70,7 @@ def tiny_uploads(session: Session) -> None:
     spread = f"{median(seconds):.1f} s; from {min(seconds):.1f} to {max(seconds):.1f} s"
     session.figure("from the upload to the event", spread)
     transitions, gb_seconds = (median(values) for values in zip(*used, strict=True))
-    most = RUN_TRANSITIONS + CHUNK_TRANSITIONS
+    most = RUN_TRANSITIONS + GROUP_TRANSITIONS
     session.figure("state transitions of a run", f"{transitions:.0f}", most)
     services = run_services(100, 0.0)
     expected = writes(1).dollars + services["Lambda"] + services["Step Functions"]

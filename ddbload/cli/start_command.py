@@ -48,9 +48,8 @@ def start_command(
         type=options.WORKERS,
         default=AUTO,
         show_default=True,
-        help="Chunks imported at once, one Lambda invocation each. auto: one for each 4,000 write"
-        " units a second that the table accepts or --max-wcu allows, within the account's"
-        " concurrency limit.",
+        help="Lambda functions that import at once. auto: one for each 4,000 write units a second"
+        " that the table accepts or --max-wcu allows, within the account's concurrency limit.",
     ),
     run_id: str | None = options.run_option(
         metavar="ID", help="Id of the run.", show_default="generated"
@@ -187,7 +186,7 @@ def resume_command(
     workers: int | str | None = options.run_option(
         metavar="N|auto",
         type=options.WORKERS,
-        help="For a run of the stack: chunks imported at once.",
+        help="For a run of the stack: functions that import at once.",
         show_default="the run's",
     ),
     detach: bool = options.detach_option,

@@ -38,17 +38,25 @@ MOST_PLACES = 16
 """Most chunks that one worker imports side by side."""
 
 
+def group_sizes(chunks: int, workers: int) -> list[int]:
+    """Return the number of chunks of each group.
+
+    The last groups are small, so that all workers end at about the same time.
+    """
+    sizes = list[int]()
+    while chunks:
+        share = chunks if workers == 1 else -(-chunks // (2 * workers))
+        sizes.append(min(MOST_PLACES, share))
+        chunks -= sizes[-1]
+    return sizes
+
+
 def groups_of_chunks(chunks: Sequence[Chunk], workers: int) -> list[tuple[Chunk, ...]]:
     """Group chunks for workers that import them side by side, for one worker after the other.
 
-    The chunks of a group lie far apart, and the last groups are small, so that all workers end at
-    about the same time.
+    The chunks of a group lie far apart.
     """
-    sizes, left = list[int](), len(chunks)
-    while left:
-        share = left if workers == 1 else -(-left // (2 * workers))
-        sizes.append(min(MOST_PLACES, share))
-        left -= sizes[-1]
+    sizes = group_sizes(len(chunks), workers)
     # Each group has its chunks at equal distances.
     slots = sorted(
         ((place + 0.5) / size, group) for group, size in enumerate(sizes) for place in range(size)

@@ -113,9 +113,10 @@ class WorkerProgress(Record):
     settled: WorkTotals = field(default_factory=WorkTotals)
     """Totals of the segments that this worker has written."""
     chunk: int | None = None
-    """Chunk that the worker imports; None between chunks."""
+    """First chunk, in the order of its group, of those that the worker imports; None between
+    invocations."""
     start: int = 0
-    """Byte at which its invocation on the chunk began, as in the name of the segment to come."""
+    """Byte at which its invocation on that chunk began, as in the name of the segment to come."""
     current: WorkTotals = field(default_factory=WorkTotals)
     """Totals of that invocation, which no segment counts yet."""
 

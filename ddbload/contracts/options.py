@@ -226,11 +226,11 @@ class Options(Message):
         shared=True,
     )
     workers: Annotated[int | None, JsonRule(read=_read_workers)] = None
-    """Chunks that are imported at once; None for `auto`, by which preflight chooses a number."""
+    """Workers that import at once; None for `auto`, by which preflight chooses a number."""
     chunk_bytes: Annotated[int, JsonRule(least=1)] = limit_option(
         DEFAULT_CHUNK_BYTES,
-        "Size of the chunks that are imported in parallel; raised if there would be more than"
-        " 20,000.",
+        "Most bytes of a chunk; raised if there would be more than 20,000. Sources that can be"
+        " read from any byte are cut smaller: into 32 chunks for each worker, of at least 64 KiB.",
         metavar="N",
     )
     scan: Annotated[str, JsonRule(choices=(AUTO, *SCANS), sparse=True)] = limit_option(

@@ -254,6 +254,11 @@ class RunRecord(Message):
             return math.inf
         return (self.most_rows_besides(0) or 0) + self.size / WRITE_UNIT_BYTES
 
+    def workers_for(self, chunks: int) -> int:
+        """Return the number of workers, of which there are no more than chunks."""
+        most = self.workers if self.has_places else self.most_workers or self.workers
+        return max(1, min(most, chunks))
+
     def wants_index(self, stored_bytes: int) -> bool:
         """Tell whether a compressed object of this size shall be cut into chunks, if it can be."""
         workers = self.most_workers or self.workers

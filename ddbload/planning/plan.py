@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from typing import Any
 
+from ddbload.contracts.chunks import group_sizes
 from ddbload.contracts.options import Options
 from ddbload.contracts.payload import Payload
 from ddbload.contracts.results import Failure
@@ -123,7 +124,7 @@ class Plan:
                 survey,
                 self.scale,
                 max_wcu=record.payload.options.max_wcu,
-                workers=self._workers(record),
+                workers=record.workers_for(self.chunks or 1),
             )
             costs = self._costs(record, survey, facts, limits)
             warnings += list_warnings(
@@ -154,14 +155,12 @@ class Plan:
             "error": None if error is None else error.shown(),
         }
 
-    def _workers(self, record: RunRecord) -> int:
-        return min(record.most_workers or 1, max(1, self.chunks or 1))
-
     def _costs(
         self, record: RunRecord, survey: Survey, facts: TableFacts, limits: Sequence[Limit]
     ) -> dict[str, Any]:
         """Return the fields of a plan that need record, table and survey."""
         scale, sizes, chunks = self.scale, survey.sizes, self.chunks or 1
+        workers = record.workers_for(chunks)
         total = round(sum(each.units for each in limits if each.is_capacity))
         seconds = limits[0].seconds if total else 0.0
         # With --first, plan as if the source ended after these rows.
@@ -172,7 +171,8 @@ class Plan:
         work = price.Workload(
             stored,
             chunks,
-            self._workers(record),
+            len(group_sizes(chunks, workers)) if record.has_places else chunks,
+            workers,
             seconds if math.isfinite(seconds) else 0.0,
             preflight,
             record.objects or 1,

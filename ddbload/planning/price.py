@@ -44,9 +44,9 @@ METRICS = 7
 LOG_BYTES = 2000
 """Bytes of logs per function invocation."""
 RUN_TRANSITIONS = 8
-"""State transitions of a run apart from its chunks: seven states, and its start."""
-CHUNK_TRANSITIONS = 4
-"""State transitions of a chunk's child execution, including its start."""
+"""State transitions of a run apart from its groups of chunks: seven states, and its start."""
+GROUP_TRANSITIONS = 4
+"""State transitions of the child execution of a group of chunks, including its start."""
 _LEAST_EXPANSION = 1.05
 """Ratio of row bytes to stored bytes above which objects count as compressed."""
 _INVOCATION_SECONDS = upload_rule.DEFAULT_TIMEOUT_SECONDS - upload_rule.DEFAULT_RESERVE_SECONDS
@@ -138,6 +138,8 @@ class Workload(Record):
     bytes: int
     """Stored bytes of the source."""
     chunks: int
+    groups: int
+    """Groups of chunks that are imported side by side."""
     workers: int
     seconds: float
     """Seconds from the first to the last write."""
@@ -145,10 +147,15 @@ class Workload(Record):
     objects: int = 1
 
     @property
+    def imports(self) -> int:
+        """Number of ImportChunk invocations. A group needs several if it outlasts the timeout."""
+        per_group = self.seconds * self.workers / max(1, self.groups)
+        return self.groups * max(1, math.ceil(per_group / _INVOCATION_SECONDS))
+
+    @property
     def segments(self) -> int:
-        """Number of ImportChunk invocations. A chunk needs several if it outlasts the timeout."""
-        per_chunk = self.seconds * self.workers / max(1, self.chunks)
-        return self.chunks * max(1, math.ceil(per_chunk / _INVOCATION_SECONDS))
+        """Number of segments: each invocation may write one for each chunk of its group."""
+        return self.imports * self.chunks // max(1, self.groups)
 
     @property
     def preflights(self) -> int:
@@ -158,45 +165,45 @@ class Workload(Record):
     @property
     def gb_seconds(self) -> float:
         """GB-seconds that Lambda bills; ImportChunk mostly waits for the table."""
-        importing = self.workers * self.seconds + self.segments * SHORT_SECONDS
-        others = self.preflight.seconds + (self.invocations - self.segments) * SHORT_SECONDS
+        importing = self.workers * self.seconds + self.imports * SHORT_SECONDS
+        others = self.preflight.seconds + (self.invocations - self.imports) * SHORT_SECONDS
         megabytes = upload_rule.IMPORT_MEMORY_MB, upload_rule.DEFAULT_MEMORY_MB
         return (importing * megabytes[0] + others * megabytes[1]) / 1024
 
     @property
     def invocations(self) -> int:
         """Number of invocations, including one Report and one OnUpload."""
-        return self.segments + self.preflights + 2
+        return self.imports + self.preflights + 2
 
     @property
     def transitions(self) -> int:
         """State transitions that Step Functions bills."""
-        return RUN_TRANSITIONS + CHUNK_TRANSITIONS * self.chunks + 2 * (self.segments - self.chunks)
+        return RUN_TRANSITIONS + GROUP_TRANSITIONS * self.groups + 2 * (self.imports - self.groups)
 
     @property
     def s3_writes(self) -> int:
         """Number of PUT and LIST requests.
 
-        These write a segment and a file of rejects per ImportChunk invocation, the Map's results
-        and the other objects of the ledger, and list the ledger once a second while the run is
-        followed.
+        These write segments, each with a file of rejects, the Map's results and the other objects
+        of the ledger, and list the ledger once a second while the run is followed.
         """
-        return 2 * self.segments + self.chunks + 20 + math.ceil(self.seconds)
+        return 2 * self.segments + self.groups + 20 + math.ceil(self.seconds)
 
     @property
     def source_reads(self) -> int:
         """Number of GET requests with which chunks read the source."""
-        return max(math.ceil(self.bytes / RANGE_BYTES), self.objects)
+        return max(math.ceil(self.bytes / RANGE_BYTES), self.objects, self.segments)
 
     @property
     def s3_reads(self) -> int:
         """Number of GET requests.
 
         These read the ranges of the source, for chunks and preflight; the run's record and the
-        chunk in each invocation; and each segment once for Report and once for following the run.
+        manifest in each invocation; and each segment once for Report and once to continue its
+        chunk.
         """
         return (
-            self.source_reads + self.preflight.requests + 5 * self.segments + 2 * self.chunks + 50
+            self.source_reads + self.preflight.requests + 5 * self.imports + 2 * self.segments + 50
         )
 
     def lines(self) -> list[PriceLine]:

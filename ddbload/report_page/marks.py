@@ -60,16 +60,17 @@ def work_chart(timeline: Timeline) -> Markup:
     for place in range(0, lanes, labeled):
         y = _TOP + place * lane + lane / 2 + 4
         parts.append(element("text", f"worker {place + 1}", x=LEFT - 8, y=y, class_="label end"))
-    paths: dict[str, list[str]] = {}
+    # An invocation has segments of several chunks, and is drawn once.
+    paths: dict[str, dict[str, None]] = {}
     for times, _, kind in timeline.segments:
         x, y = _x(axis.place(times.began)), _TOP + timeline.lane_of[times.worker] * lane
         wide = max(1.0, _x(axis.place(times.ended)) - x)
         box = f"M{x:.2f} {number(y)}h{wide:.2f}v{number(lane - 2)}h-{wide:.2f}z"
-        paths.setdefault(kind, []).append(box)
+        paths.setdefault(kind, {})[box] = None
     # Draw failed invocations last, on top of the others.
     for kind in sorted(paths, key=lambda kind: (kind == "failed", kind)):
         parts.append(element("path", d="".join(paths[kind]), class_=f"{kind} bar"))
-    described = f"{len(timeline.lane_of):,} workers, {len(timeline.segments):,} invocations"
+    described = f"{len(timeline.lane_of):,} workers, {timeline.invocations:,} invocations"
     return figure("work", "Work of each worker over time", described, bottom + TICKS, parts)
 
 

@@ -123,7 +123,7 @@ def draw_page(facts: RunFacts) -> str:
         _rows(facts),
         _speed(facts, timeline),
         _work(facts, timeline),
-        _chunks(facts),
+        _chunks(facts, timeline),
         _rejects(facts),
         _cost(facts),
         _source(facts),
@@ -187,7 +187,7 @@ def _warnings(facts: RunFacts) -> Markup | None:
         same = "" if report.identical is None else f"; {report.identical:,} items are identical"
         texts.append(f"{report.rows.skipped:,} rows were skipped because {mode.skip_reason}{same}")
     if facts.chains is None:
-        texts.append("the charts of workers and chunks are left out: too many invocations")
+        texts.append("the charts of workers and chunks are left out: too many segments")
     throttled = report.work.throttled / max(1, report.work.requests)
     if throttled > _THROTTLED_SHARE:
         limit = "the table's write capacity, or that of single partitions, limited the speed"
@@ -273,14 +273,15 @@ def _work(facts: RunFacts, timeline: Timeline | None) -> Markup | None:
     return section("Workers", work_chart(timeline), legend(kinds), muted(note))
 
 
-def _chunks(facts: RunFacts) -> Markup | None:
+def _chunks(facts: RunFacts, timeline: Timeline | None) -> Markup | None:
     """Show how many chunks are imported, and the errors of failed ones."""
     report = facts.report
     if not facts.chains:
         return None
-    count = sum(map(len, facts.chains))
-    invocations = "1 invocation" if count == 1 else f"{count:,} invocations"
-    text = f"{report.chunks_done:,} of {report.chunks:,} chunks imported, by {invocations}."
+    text = f"{report.chunks_done:,} of {report.chunks:,} chunks imported"
+    if timeline is not None:
+        count = timeline.invocations
+        text += ", by 1 invocation" if count == 1 else f", by {count:,} invocations"
     rows = [
         (
             "-" if each.chunk is None else f"{each.chunk:,}",
@@ -293,7 +294,7 @@ def _chunks(facts: RunFacts) -> Markup | None:
     caption = _caption("failed chunks", len(rows), len(report.failures))
     head = ("Chunk", "When", "Error", "Message")
     failures = table(caption, head, rows, numbers=[0]) if rows else None
-    return section("Chunks", element("p", text), failures)
+    return section("Chunks", element("p", f"{text}."), failures)
 
 
 def _caption(what: str, shown: int, total: int) -> str:

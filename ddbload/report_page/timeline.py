@@ -112,7 +112,7 @@ class Timeline(Record):
 
     axis: TimeAxis
     segments: Sequence[Timed]
-    """Invocations, sorted by start."""
+    """Segments with times, sorted by start."""
     lane_of: Mapping[str, int]
     """Lane of each worker."""
     lanes: int
@@ -121,6 +121,11 @@ class Timeline(Record):
     rows: Sequence[float]
     units: Sequence[float]
     throttled: Sequence[float]
+
+    @property
+    def invocations(self) -> int:
+        """Number of invocations; each wrote a segment for each of its chunks."""
+        return len({(each.worker, each.began, each.ended) for each, _, _ in self.segments})
 
 
 def make_timeline(

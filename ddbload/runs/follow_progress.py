@@ -21,6 +21,7 @@ from ddbload.runs.progress import (
     FAILED_CHUNK,
     IMPORTING,
     REPORTING,
+    RUNNING_CHUNK,
     WAITING,
     ProgressMeter,
     RunProgress,
@@ -116,7 +117,7 @@ class ProgressReader:
         self._clock = clock
         self._meter = ProgressMeter(clock)
         self._record: RunRecord | None = None
-        self._manifest: Sequence[Chunk] | None = None
+        self._groups: Sequence[Sequence[Chunk]] | None = None
         self._workers = _Workers(ledger.progress_seconds)
         self._chunks = _Chunks(clock)
         self._turns = 0
@@ -131,7 +132,7 @@ class ProgressReader:
     def read(self, what: str) -> None:
         """Make one request: for record or manifest, workers' progress, or chunk states."""
         self._has_news = True
-        if what == _RECORD or self._manifest is None:
+        if what == _RECORD or self._groups is None:
             self._read_record()
         elif what == _WORKERS or not self._has_totals:
             self._has_totals = self._workers.read(self._ledger) or self._has_totals
@@ -141,29 +142,24 @@ class ProgressReader:
 
     def progress(self) -> RunProgress:
         """Return the progress as far as it is known."""
-        if self._manifest is None:
+        if self._groups is None:
             return self._meter.progress(CHECKING, WorkTotals())
         if self._has_news:
             self._has_news = False
-            self._draw_chunks()
             self._totals = self._workers.totals(self._chunks.starts)
-        totals = self._totals
+            self._draw_chunks()
         if self._has_totals and self._adopts:
-            self._meter.adopted_rows = totals.rows.read
+            self._meter.adopted_rows = self._totals.rows.read
             self._adopts = False
-        step = REPORTING if self._is_over(totals) else IMPORTING
+        # It seems that no chunk is left. Only the run's end proves it.
+        states = self._meter.chunks
+        is_over = states.count(DONE_CHUNK) + states.count(FAILED_CHUNK) == len(states)
         return self._meter.progress(
-            step, totals, complete=self._has_totals, at=self._totals_read_at
+            REPORTING if is_over else IMPORTING,
+            self._totals,
+            complete=self._has_totals,
+            at=self._totals_read_at,
         )
-
-    def _is_over(self, totals: WorkTotals) -> bool:
-        """Return whether no chunk seems to be left. Only the run's end proves it."""
-        record, states = self._record, self._meter.chunks
-        if record is None or self._workers.at_work():
-            return False
-        size = (record.size or 0) - record.data_start.byte
-        ended = states.count(DONE_CHUNK) + states.count(FAILED_CHUNK)
-        return 0 < size <= totals.bytes or ended == len(states)
 
     def _read_record(self) -> None:
         # The size of some sources is known only at the end of preflight.
@@ -173,34 +169,44 @@ class ProgressReader:
             if self._adopts is None:
                 self._adopts = self._record is not None
             return
-        self._manifest = self._ledger.find_manifest()
-        if self._manifest is not None and _lacks_size(self._record):
-            self._record = None
-            self._manifest = None
-        elif self._manifest is not None:
-            self._meter.begin(self._record, self._manifest)
+        self._groups = self._ledger.find_groups()
+        if self._groups is not None and _lacks_size(self._record):
+            self._record = self._groups = None
+        elif self._groups is not None:
+            self._meter.begin(self._record, sum(map(len, self._groups)))
 
     def _draw_chunks(self) -> None:
-        states, chunks = self._meter.chunks, self._chunks
-        at_work = self._workers.at_work()
-        for number in range(len(states)):
-            working = at_work.get(number)
-            if working is not None:
-                states.set_position(number, working.start + working.current.bytes)
-            elif chunks.has_failed(number, self.failures_since):
-                states.set_state(number, FAILED_CHUNK)
-            else:
-                self._draw_idle_chunk(number)
-
-    def _draw_idle_chunk(self, number: int) -> None:
-        """Show a chunk without an active worker, judged by its last position and segment."""
-        states = self._meter.chunks
-        reached = self._workers.reached.get(number)
-        start = self._chunks.last.get(number)
-        if reached is not None and (start is None or start < reached):
-            states.set_position(number, reached)
-        else:
-            states.set_state(number, WAITING if start is None else DONE_CHUNK)
+        """Show the state of each chunk. A worker names the first one of those that it imports."""
+        at_work, chunks, settled = self._workers.at_work(), self._chunks, self._workers.settled
+        failed = {n for n in chunks.failures if chunks.has_failed(n, self.failures_since)}
+        named = {*at_work, *settled}
+        unseen = 0
+        drawn: list[tuple[Sequence[Chunk], int, int]] = []
+        for group in self._groups or ():
+            first = max((n for n, each in enumerate(group) if each.chunk in named), default=-1)
+            rest = [each for each in group[max(0, first) :] if each.chunk not in failed]
+            left = sum(map(chunks.bytes_left, rest))
+            drawn.append((group, first, left))
+            if first < 0 and any(each.chunk in chunks.starts for each in group):
+                unseen += left
+        record, read = self._record, sum(each.settled.bytes for each in self._workers.last.values())
+        size = 0 if record is None else (record.size or 0) - record.data_start.byte
+        has_all_bytes = not at_work and 0 < size <= read
+        for group, first, left in drawn:
+            is_working = any(each.chunk in at_work for each in group)
+            has_ended = has_all_bytes or settled.get(group[first].chunk, 0) >= left
+            if first < 0:
+                # Nobody saw the short invocations that imported it, or an earlier attempt did.
+                has_ended = read >= unseen or (record is not None and record.padded)
+            for place, each in enumerate(group):
+                state = DONE_CHUNK if has_ended or place < first else RUNNING_CHUNK
+                if is_working and place >= first:
+                    state = RUNNING_CHUNK
+                elif each.chunk in failed:
+                    state = FAILED_CHUNK
+                elif first < 0 and each.chunk not in chunks.starts and not has_all_bytes:
+                    state = WAITING
+                self._meter.chunks[each.chunk] = state
 
 
 class _Workers:
@@ -208,8 +214,8 @@ class _Workers:
 
     def __init__(self, base_seconds: float) -> None:
         self.last: dict[str, WorkerProgress] = {}
-        self.reached: dict[int, int] = {}
-        """Byte up to which each chunk was imported when its worker left it."""
+        self.settled: dict[int, int] = {}
+        """Bytes that the last invocation which named a chunk had settled when its worker left."""
         self._ages: dict[str, float] = {}
         self._base_seconds = base_seconds
         self._after = ""
@@ -225,22 +231,22 @@ class _Workers:
             if earlier is not None and earlier.number > seen.number:
                 continue
             if earlier is not None:
-                self._note_reached(earlier, seen)
+                self._note_settled(earlier, seen)
             self.last[seen.worker], self._ages[seen.worker] = seen, age
         self._after = next(reversed(page.ages), "") if page.more else ""
         return not page.more
 
-    def _note_reached(self, earlier: WorkerProgress, now: WorkerProgress) -> None:
-        """Record how far a worker had imported a chunk that it has left."""
+    def _note_settled(self, earlier: WorkerProgress, now: WorkerProgress) -> None:
+        """Record the bytes of an invocation that has ended."""
         if earlier.chunk is None or (now.chunk, now.start) == (earlier.chunk, earlier.start):
             return
         counted = now.settled.bytes - earlier.settled.bytes
         if counted > 0:
             # Includes other chunks that the worker has imported since.
-            self.reached[earlier.chunk] = earlier.start + counted
+            self.settled[earlier.chunk] = counted
 
     def at_work(self) -> dict[int, WorkerProgress]:
-        """Return the live workers' progress, by the number of the chunk that each imports."""
+        """Return the live workers' progress, by the first chunk of those that each imports."""
         silent = silence_limit(self._base_seconds, self._ages.values())
         return {
             each.chunk: each
@@ -270,9 +276,8 @@ class _Chunks:
         self.starts: dict[int, dict[int, float]] = {}
         """Time at which each segment was written, by chunk and first byte."""
         self._clock = clock
-        self._failures: dict[int, float] = {}
-        self.last: dict[int, int] = {}
-        """First byte of each chunk's last segment."""
+        self.failures: dict[int, float] = {}
+        """Time at which each failure was written, by chunk."""
         self._folder, self._after = "chunks", ""
         self._passes = 0
 
@@ -289,19 +294,22 @@ class _Chunks:
             if not chunk.isdecimal():
                 continue
             if self._folder == "failures":
-                self._failures[int(chunk)] = now - age
+                self.failures[int(chunk)] = now - age
             elif start.isdecimal():
                 self.starts.setdefault(int(chunk), {})[int(start)] = now - age
-                self.last[int(chunk)] = max(int(start), self.last.get(int(chunk), 0))
         self._after = next(reversed(page.ages), "") if page.more else ""
         if not page.more:
             self._passes += self._folder == "chunks"
             look = self._folder == "chunks" and self._passes % PASSES_FOR_FAILURES == 1
             self._folder = "failures" if look else "chunks"
 
+    def bytes_left(self, chunk: Chunk) -> int:
+        """Return the bytes of a chunk after the beginning of its last segment."""
+        return chunk.end - max(self.starts.get(chunk.chunk, ()), default=chunk.start)
+
     def has_failed(self, chunk: int, since: float) -> bool:
         """Return whether a chunk's last invocation failed: no segment is newer than the failure."""
-        failed = self._failures.get(chunk)
+        failed = self.failures.get(chunk)
         if failed is None or failed < since:
             return False
         return all(written <= failed for written in self.starts.get(chunk, {}).values())

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 
-from ddbload.contracts.chunks import Chunk
 from ddbload.contracts.row_counts import WorkTotals
 from ddbload.contracts.run_record import NOT_BILLED, RunRecord, amount_text
 from ddbload.records import Record
@@ -45,19 +44,7 @@ class RunProgress(Record):
 
 
 class ChunkStates(bytearray):
-    """State of each chunk of a run, in source order: `WAITING` at first. Updated in place."""
-
-    def __init__(self, chunks: Sequence[Chunk] = ()) -> None:
-        super().__init__(len(chunks))
-        self._chunks = chunks
-
-    def set_position(self, number: int, byte: int) -> None:
-        """Mark a chunk as imported up to a byte of the source."""
-        self[number] = DONE_CHUNK if byte >= self._chunks[number].end else RUNNING_CHUNK
-
-    def set_state(self, number: int, state: int) -> None:
-        """Set the state of a chunk."""
-        self[number] = state
+    """State of each chunk of a run, by its number: `WAITING` at first. Updated in place."""
 
     @property
     def first_open(self) -> int:
@@ -80,8 +67,8 @@ class ProgressMeter:
         self.adopted_rows = 0
         self.chunks = ChunkStates()
 
-    def begin(self, record: RunRecord, chunks: Sequence[Chunk]) -> None:
-        """Set the run's chunks, and its record with the size and the price of a write unit."""
+    def begin(self, record: RunRecord, chunks: int) -> None:
+        """Set the number of chunks, and the record with the size and the price of a write unit."""
         self._record = record
         self.chunks = ChunkStates(chunks)
 

@@ -83,7 +83,7 @@ class ChunkWorker:
 
     def __call__(self, task: ImportTask) -> ImportResult | DdbloadError:
         """Import chunks until a deadline; return an error instead of raising it."""
-        context, chunk = self._context, task.chunks[0]
+        context, (chunk, *others) = self._context, task.chunks
         skipped = 0 if self._reader.reads_from_chunk else chunk.end
         deadline = context.clock() + step_seconds(self._settings.segment_seconds, skipped)
         try:
@@ -91,7 +91,8 @@ class ChunkWorker:
         except DdbloadError as error:
             return error
         except Exception as error:  # noqa: BLE001 - its text may quote row data: only its place is kept
-            return unexpected(error, f"importing chunk {chunk.chunk}")
+            beside = f" and {len(others)} beside it" if others else ""
+            return unexpected(error, f"importing chunk {chunk.chunk}{beside}")
 
     def close(self) -> None:
         """End the threads, and record that this worker sends nothing any more."""
@@ -221,7 +222,7 @@ def run_import(
         if transform is not None and record.has_rows:
             _check_transform(record, transform, ledger, context)
         manifest = ledger.find_manifest() or ()
-        totals.begin(record, manifest)
+        totals.begin(record, len(manifest))
         tasks = _remaining_tasks(run, ledger, manifest, totals)
         if not tasks and (done := finished_report(run, context)) is not None:
             return EndedImport(done, totals.adopted_rows, record, already_done=True)
@@ -348,10 +349,11 @@ def _import_tasks(
                     # The request was given up because of the stop; it would have been retried.
                     continue
                 failed = True
-                chunk = task.chunks[0].chunk if result.chunk is None else result.chunk
-                totals.failed(chunk)
                 enough = enough or not result.chunk_local
-                ledger.put_failure(Failure.of(result, chunk=chunk, at=context.now()))
+                numbers = [each.chunk for each in task.chunks]
+                for chunk in numbers if result.chunk is None else [result.chunk]:
+                    totals.failed(chunk)
+                    ledger.put_failure(Failure.of(result, chunk=chunk, at=context.now()))
             else:
                 for segment in result.segments:
                     totals.add(segment, adopted=False)
@@ -414,15 +416,16 @@ class LocalProgress:
         self._step = CHECKING
         # By the first chunk of a task.
         self._running: dict[int, WorkTotals] = {}
-        self._positions: dict[int, int] = {}
+        # States of chunks by their last segments.
+        self._states: dict[int, int] = {}
 
     @property
     def stopped(self) -> bool:
         """True if the run was cancelled, or taken over by another process."""
         return self.heartbeat is not None and self.heartbeat.stopped
 
-    def begin(self, record: RunRecord, chunks: Sequence[Chunk]) -> None:
-        """Set the run and its chunks, once the source was checked."""
+    def begin(self, record: RunRecord, chunks: int) -> None:
+        """Set the run and its number of chunks, once the source was checked."""
         self._meter.begin(record, chunks)
         self._step = IMPORTING
 
@@ -442,28 +445,25 @@ class LocalProgress:
             return
         self._running[chunks[0]] = totals
         for chunk in chunks:
-            states.set_state(chunk, RUNNING_CHUNK)
+            states[chunk] = RUNNING_CHUNK
         self.show()
 
     def finished(self, chunks: Sequence[Chunk]) -> None:
         """Drop the progress of a finished task, and show the state from its segments."""
         for chunk in (each.chunk for each in chunks):
             self._running.pop(chunk, None)
-            if chunk in self._positions:
-                self._meter.chunks.set_position(chunk, self._positions[chunk])
-            else:
-                self._meter.chunks.set_state(chunk, WAITING)
+            self._meter.chunks[chunk] = self._states.get(chunk, WAITING)
 
     def failed(self, chunk: int) -> None:
         """Show a chunk as failed."""
-        self._meter.chunks.set_state(chunk, FAILED_CHUNK)
+        self._meter.chunks[chunk] = FAILED_CHUNK
         self.show()
 
     def add(self, segment: Segment, *, adopted: bool) -> None:
         """Add a segment; `adopted` if an earlier attempt wrote it."""
         self.settled += WorkTotals(segment.rows, segment.work, segment.bytes)
-        self._positions[segment.chunk] = segment.end.byte
-        self._meter.chunks.set_position(segment.chunk, segment.end.byte)
+        state = DONE_CHUNK if segment.proven else RUNNING_CHUNK
+        self._states[segment.chunk] = self._meter.chunks[segment.chunk] = state
         if not adopted:
             self.show()
             return

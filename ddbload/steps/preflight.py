@@ -247,8 +247,7 @@ def _finish_manifest(
         )
     if size is None and not manifest.padded:
         size = chunks[-1].end if chunks else record.data_start.byte
-    most = record.workers if record.has_places else record.most_workers or record.workers
-    workers = max(1, min(most, len(chunks)))
+    workers = record.workers_for(len(chunks))
     counted = replace(record, size=size, workers=workers, padded=manifest.padded)
     if counted != record:
         ledger.put_record(counted)

@@ -19,7 +19,6 @@ from ddbload.cli.hints import _OPTIONS
 from ddbload.cli.payload import build_payload
 from ddbload.cli.start_command import _followed
 from ddbload.cli.terminal import Output, ask_to_agree
-from ddbload.contracts.chunks import Chunk
 from ddbload.contracts.payload import Payload
 from ddbload.contracts.results import Report
 from ddbload.contracts.row_counts import WorkTotals
@@ -241,7 +240,7 @@ def test_start_prints_each_step_once_it_has_a_record(monkeypatch, capsys):
         columns=("CANARY",),
         types=("S",),
     )
-    chunks = ChunkStates([Chunk(0, 3, 9, 2)])
+    chunks = ChunkStates(1)
     records = iter([None, record])
 
     def follow(*given: Any) -> Any:

@@ -14,7 +14,6 @@ from rich.segment import Segment
 from ddbload.cli import progress as cli_progress
 from ddbload.cli import terminal as cli_terminal
 from ddbload.cli.tables import ProgressView
-from ddbload.contracts.chunks import Chunk
 from ddbload.contracts.row_counts import RowCounts, WorkTotals, WriteStats
 from ddbload.runs.progress import (
     CHECKING,
@@ -22,6 +21,7 @@ from ddbload.runs.progress import (
     FAILED_CHUNK,
     IMPORTING,
     REPORTING,
+    RUNNING_CHUNK,
     ChunkStates,
     RunProgress,
     progress_line,
@@ -29,13 +29,13 @@ from ddbload.runs.progress import (
 
 
 def states_of(count: int, done: int, running: int, failed: tuple[int, ...] = ()) -> ChunkStates:
-    states = ChunkStates([Chunk(n, n * 1000, n * 1000 + 1000, 1) for n in range(count)])
+    states = ChunkStates(count)
     for number in range(done):
-        states.set_state(number, DONE_CHUNK)
+        states[number] = DONE_CHUNK
     for number in range(done, done + running):
-        states.set_position(number, number * 1000 + 500)
+        states[number] = RUNNING_CHUNK
     for number in failed:
-        states.set_state(number, FAILED_CHUNK)
+        states[number] = FAILED_CHUNK
     return states
 
 

@@ -15,6 +15,7 @@ from pathlib import Path
 
 from ddbload.aws.table_description import UNITS_PER_WORKER, choose_workers
 from ddbload.contracts import run_record as prices
+from ddbload.contracts.chunks import MOST_PLACES, group_sizes
 from ddbload.contracts.options import DEFAULT_CHUNK_BYTES
 from ddbload.contracts.options import EDGES_MAX_ROW_BYTES as EDGES_ROW_BYTES
 from ddbload.contracts.run_record import (
@@ -30,7 +31,7 @@ from ddbload.contracts.upload_rule import DEFAULT_MEMORY_MB
 from ddbload.dynamodb.limits import NEW_TABLE_RATE
 from ddbload.planning.capacity import CPU_SECONDS
 from ddbload.planning.price import (
-    CHUNK_TRANSITIONS,
+    GROUP_TRANSITIONS,
     INFLATED_BYTES_PER_SECOND,
     LOG_BYTES,
     REQUESTS_PER_SECOND,
@@ -42,7 +43,7 @@ from ddbload.planning.price import (
     writes,
 )
 from ddbload.steps.chunker import FIRST_WINDOW_BYTES
-from ddbload.steps.prepare import EDGES_ABOVE_BYTES
+from ddbload.steps.prepare import CHUNKS_OF_WORKER, EDGES_ABOVE_BYTES, MIN_CHUNK_BYTES
 
 ROOT = Path(__file__).resolve().parents[2]
 KNOBS = json.loads((ROOT / "cdk.json").read_text("utf-8"))["context"]
@@ -73,11 +74,17 @@ class Run:
 
     @property
     def chunks(self) -> int:
-        return math.ceil(self.bytes / DEFAULT_CHUNK_BYTES)
+        """Number of chunks, cut as preflight does."""
+        part = max(MIN_CHUNK_BYTES, math.ceil(self.bytes / CHUNKS_OF_WORKER / self.workers))
+        return math.ceil(self.bytes / min(DEFAULT_CHUNK_BYTES, part))
+
+    @property
+    def groups(self) -> int:
+        return len(group_sizes(self.chunks, self.workers))
 
     @property
     def workers(self) -> int:
-        return min(WORKERS, self.chunks)
+        return min(WORKERS, math.ceil(self.bytes / DEFAULT_CHUNK_BYTES))
 
     @property
     def seconds(self) -> float:
@@ -102,7 +109,7 @@ class Run:
             if self.bytes > EDGES_ABOVE_BYTES
             else PreflightWork.whole(self.bytes)
         )
-        return Workload(self.bytes, self.chunks, self.workers, self.seconds, preflight)
+        return Workload(self.bytes, self.chunks, self.groups, self.workers, self.seconds, preflight)
 
     def lines(self) -> list[PriceLine]:
         """Return the lines of the bill: service, calculation, dollars."""
@@ -147,7 +154,9 @@ def one_run(objects: int) -> dict[str, float]:
     rows, size = objects * SMALL_ROWS, objects * SMALL_BYTES
     chunks = math.ceil(size / DEFAULT_CHUNK_BYTES)
     preflight = PreflightWork.whole(size, objects=objects)
-    work = Workload(size, chunks, min(WORKERS, chunks), rows / TABLE_RATE, preflight, objects)
+    workers = min(WORKERS, chunks)
+    # Chunks of several objects are imported by themselves.
+    work = Workload(size, chunks, chunks, workers, rows / TABLE_RATE, preflight, objects)
     return {line.service: line.dollars for line in [writes(rows), *work.lines()]}
 
 
@@ -162,7 +171,7 @@ def page() -> str:
 For estimating what an import costs on the deployed stack. `ddbload plan` calculates it for a given file.
 The figures are calculated, and not measured on AWS. They assume new items of up to 1 KB, a
 table in us-east-1 with on-demand capacity and without indexes, no free tiers, a file of {ROW_BYTES}
-bytes per row, and ddbload's defaults: chunks of {DEFAULT_CHUNK_BYTES >> 20} MiB, {"one worker" if WORKERS == 1 else f"{WORKERS} workers"}, functions on
+bytes per row, and ddbload's defaults: chunks of at most {DEFAULT_CHUNK_BYTES >> 20} MiB, {"one worker" if WORKERS == 1 else f"{WORKERS} workers"}, functions on
 arm64, of which import_chunk has {MEMORY_MB["import_chunk"]:,} MB and the others {MEMORY_MB["preflight"]:,} MB.
 
 {"".join(_table(run) for run in runs)}
@@ -195,8 +204,8 @@ once; it shows the price and asks. The warm throughput stays.
   ends, and by the import. Of a larger one preflight reads, at each place where it cuts, a window of {FIRST_WINDOW_BYTES >> 10} KiB, and, where
   quotes leave it open, one of {EDGES_ROW_BYTES >> 20} MiB; the table above counts both. In `ddbload plan`: many objects at {REQUESTS_PER_SECOND:.0f} requests a second, a
   compressed object that is to be cut at {INFLATED_BYTES_PER_SECOND / 1e6:.0f} MB of text a second, and one that is not at its header.
-- A chunk makes {CHUNK_TRANSITIONS} state transitions, a run {RUN_TRANSITIONS} more. Nothing is retried or resumed: `resume` invokes
-  the function once more for each chunk, finished ones included.
+- A group of chunks that are imported side by side makes {GROUP_TRANSITIONS} state transitions, a run {RUN_TRANSITIONS} more. Nothing is retried or
+  resumed: `resume` invokes the function once more for each group, finished ones included.
 - The run is followed with `ddbload start`: a LIST request a second is counted, more than it makes.
 
 ## Cost while nothing runs
@@ -253,7 +262,7 @@ def _table(run: Run) -> str:
         [
             f"## {run.rows:,} rows: ${run.total:,.2f}",
             "",
-            f"{run.bytes / 1e9:,.1f} GB in {run.chunks:,} chunks, {_time(run)}.",
+            f"{run.bytes / 1e9:,.1f} GB in {run.chunks:,} chunks, of which one worker imports up to {MOST_PLACES} side by side, {_time(run)}.",
             "",
             "| service | calculation | $ |",
             "|---|---|---|",

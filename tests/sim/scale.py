@@ -80,6 +80,7 @@ class Outcome:
     scenario: Scenario
     scan: str
     chunks: int = 0
+    groups: int = 0
     preflight_seconds: float = 0.0
     preflights: int = 0
     preflight_requests: Counter[str] = field(default_factory=Counter)
@@ -197,6 +198,8 @@ def simulate(
     outcome.preflight_seconds = worked + outcome.preflights * scale_imports.START_SECONDS
     outcome.processor_seconds = part * (time.process_time() - used)
     outcome.chunks = part * result.chunks
+    groups = _context(store, s3, tables.dynamodb, clock).ledger(RUN).find_groups() or ()
+    outcome.groups = part * len(groups)
     requests = s3.requests + store.requests
     outcome.preflight_requests = Counter({kind: part * requests[kind] for kind in requests})
     outcome.preflight_bytes = part * s3.bytes_read
@@ -232,8 +235,8 @@ def _import(scenario: Scenario, outcome: Outcome, workers: int) -> None:
     loads = [
         Load(
             outcome.preflight_seconds + number / UPLOADS_PER_SECOND,
-            outcome.chunks,
-            scenario.rows / outcome.chunks,
+            outcome.groups,
+            scenario.rows / outcome.groups,
             workers,
         )
         for number in range(scenario.runs)
@@ -288,17 +291,19 @@ def _dollars(scenario: Scenario, outcome: Outcome) -> float:
     """Return the price of all but the table's write units."""
     seconds = scenario.runs * (outcome.preflight_seconds + outcome.report_seconds)
     requests = outcome.preflight_requests
-    # An import reads ranges of 8 MiB, and writes a segment and its progress.
+    # An import reads ranges of 8 MiB, and writes segments and its progress.
     stored = scenario.objects.count * scenario.objects.size
     reads = scenario.runs * (requests["GET"] + stored / (8 << 20) + scenario.objects.count)
-    writes = scenario.runs * (requests["PUT"] + requests["LIST"]) + 3 * outcome.invocations
+    segments = outcome.invocations * outcome.chunks / outcome.groups
+    writes = scenario.runs * (requests["PUT"] + requests["LIST"])
+    writes += segments + 2 * outcome.invocations
     return (
         (outcome.import_seconds * IMPORT_MEMORY_GB + seconds * MEMORY_GB) * prices.GB_SECOND
         + outcome.invocations * prices.INVOCATION
         + reads * prices.S3_READ
         + writes * prices.S3_WRITE
         + scenario.runs
-        * (outcome.chunks * price.CHUNK_TRANSITIONS + price.RUN_TRANSITIONS)
+        * (outcome.groups * price.GROUP_TRANSITIONS + price.RUN_TRANSITIONS)
         * prices.TRANSITION
     )
 
@@ -352,7 +357,7 @@ for the table: with `workers` of 1 in the rule of such uploads they take as long
 | rows of one function | {WORKER_RATE:,.0f} a second at most | 5 s of processor for a million ([cost.md](cost.md)) would be {IMPORT_MEMORY_MB / DEFAULT_MEMORY_MB / 5e-6 / scale_aws.PROCESSOR:,.0f} a second of import_chunk's {IMPORT_MEMORY_MB} MB |
 | text of gzip | {TEXT_BYTES_PER_SECOND / 1e6:.0f} MB a second | 150 MB for each second of the processor ([decision 0011](contributing/decisions/0011-gzip-seek-points.md)), by the factor above |
 | prices of us-east-1, {prices.LIST_PRICE_DATE} | Lambda on arm64: ${prices.GB_SECOND:.10f} a GB-second, ${prices.INVOCATION * 1e6:.2f} a million requests. Step Functions: ${prices.TRANSITION * 1e3:.3f} a thousand transitions. S3: ${prices.S3_WRITE * 1e3:.3f} a thousand PUT and LIST, ${prices.S3_READ * 1e3:.4f} a thousand GET. DynamoDB: ${price.US_EAST_1_PRICE.dollars_per_million:.3f} a million write units on demand | AWS's price lists, as in `ddbload/contracts/run_record.py` ([cost.md](cost.md)) |
-| requests that are priced | those of preflight as they were made; for imports one GET for each 8 MiB and for each object, and three PUT for each invocation | – |
+| requests that are priced | those of preflight as they were made; for imports one GET for each 8 MiB and for each object, a PUT for each segment, and two for each invocation | – |
 
 Left out: errors, throttled requests, requests that are slower than others, what Step Functions adds between states, the growth of an
 on-demand table, and other load on the account.

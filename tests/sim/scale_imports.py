@@ -1,7 +1,7 @@
 """Imports on many functions in virtual time, by the rates that were measured elsewhere.
 
-Functions that write share the table's capacity evenly, none above its own rate. A chunk is
-imported by one function after another, each of which ends before Lambda's limit.
+Functions that write share the table's capacity evenly, none above its own rate. A group of
+chunks is imported by one function after another, each of which ends before Lambda's limit.
 """
 
 from __future__ import annotations
@@ -27,12 +27,12 @@ NEVER = float("inf")
 
 @dataclass(frozen=True)
 class Load:
-    """A run whose chunks can be imported."""
+    """A run whose groups of chunks can be imported."""
 
     ready: float
     """Time at which preflight has ended."""
-    chunks: int
-    rows_of_chunk: float
+    groups: int
+    rows_of_group: float
     workers: int
 
 
@@ -48,11 +48,11 @@ class Fleet:
 
 
 def import_all(loads: Sequence[Load], table_rate: float, worker_rate: float) -> Fleet:
-    """Import the chunks of all runs."""
+    """Import the groups of all runs."""
     ready = [(load.ready + MAP_SECONDS, number) for number, load in enumerate(loads)]
     heapq.heapify(ready)
-    # Chunks of each run whose turn has not come; runs whose next chunk waits for a function.
-    left = [load.chunks for load in loads]
+    # Groups of each run whose turn has not come; runs whose next group waits for a function.
+    left = [load.groups for load in loads]
     waiting: deque[int] = deque()
     # Rows that each function has written since the beginning, and those at which one has ended.
     written = now = seconds = end = next_environment = 0.0
@@ -82,7 +82,7 @@ def import_all(loads: Sequence[Load], table_rate: float, worker_rate: float) -> 
                 environments += 1
                 next_environment = now + 1 / STARTS_PER_SECOND
             firsts.setdefault(run, now + START_SECONDS)
-            heapq.heappush(running, (written + loads[run].rows_of_chunk, run, now))
+            heapq.heappush(running, (written + loads[run].rows_of_group, run, now))
         else:
             _, run, started = heapq.heappop(running)
             invocations += max(1, math.ceil((now - started) / INVOCATION_SECONDS))

@@ -10,6 +10,7 @@ import pytest
 
 from ddbload.items.document_rows import JsonRows
 from ddbload.planning.make_plan import Sample, make_plan
+from ddbload.planning.price import GROUP_TRANSITIONS, RUN_TRANSITIONS
 from tests.fakes.dynamodb_values import item_size
 from tests.unit.steps.world import BUCKET, World
 
@@ -72,6 +73,36 @@ def test_plan_counts_units_that_import_consumes():
     assert plan["price"]["services"]["DynamoDB"] == pytest.approx(400 * 0.625 / 1e6)
     assert plan["items"]["bytes"] == sum(item_size(item) for item in world.items)
     assert plan["items"]["largest"] == max(item_size(item) for item in world.items)
+
+
+@pytest.mark.parametrize(
+    ("rows", "options"),
+    [
+        (200, {"workers": 1, "chunk_bytes": 100}),
+        (200, {"workers": 3, "chunk_bytes": 100}),
+        # One worker reads the file at 32 places.
+        (90_000, {"workers": 4}),
+        (90_000, {"workers": 1}),
+    ],
+)
+def test_plan_counts_the_state_transitions_of_the_groups_of_an_import(rows, options):
+    world = World((HEAD + "".join(f"{n},abcdefghi,{n},t\n" for n in range(rows))).encode())
+    world.options.update(options)
+    (line,) = (
+        each
+        for each in plan_of(world)["price"]["lines"]
+        if each["service"] != "DynamoDB" and "transitions" in each["how"]
+    )
+    (lambdas,) = (each for each in plan_of(world)["price"]["lines"] if each["service"] == "Lambda")
+    world.preflight()
+    groups = world.ledger.find_groups() or ()
+    assert len(world.manifest) > len(groups)
+    transitions = RUN_TRANSITIONS + GROUP_TRANSITIONS * len(groups)
+    assert line["how"].startswith(f"{transitions:,} transitions")
+    # Preflight, Report and OnUpload are the others.
+    assert f"; {len(groups) + 3:,} requests" in lambdas["how"]
+    functions = world.ledger.record().workers
+    assert lambdas["how"].startswith("1 function " if functions == 1 else f"{functions} functions ")
 
 
 def test_plan_has_error_that_import_would_fail_with():

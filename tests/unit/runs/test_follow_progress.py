@@ -2,14 +2,27 @@
 
 from __future__ import annotations
 
+import gzip
+from collections.abc import Collection
+from dataclasses import replace
+
 import pytest
 
 from ddbload.contracts.chunks import Chunk
 from ddbload.contracts.results import Failure, Segment
 from ddbload.contracts.row_counts import RowCounts, WriteStats
 from ddbload.contracts.run_record import Cursor
+from ddbload.run_worker import RunWorker
 from ddbload.runs.follow_progress import ProgressReader, RequestPace
-from ddbload.runs.progress import DONE_CHUNK, FAILED_CHUNK, RUNNING_CHUNK, WAITING, RunProgress
+from ddbload.runs.progress import (
+    DONE_CHUNK,
+    FAILED_CHUNK,
+    IMPORTING,
+    REPORTING,
+    RUNNING_CHUNK,
+    WAITING,
+    RunProgress,
+)
 from tests.unit.runs.hand_written import HandWritten
 from tests.unit.steps.world import World
 
@@ -20,7 +33,7 @@ TURNS = 8
 
 @pytest.fixture
 def world() -> World:
-    made = World(FILE, options={"chunk_bytes": 50})
+    made = World(FILE, options={"chunk_bytes": 50, "workers": 2})
     made.preflight()
     return made
 
@@ -89,6 +102,7 @@ def test_states_of_chunks(world, reader):
     world.ledger.put_failure(Failure("RowTooLong", "a row", failed.chunk))
     world.ledger.put_failure(Failure("ServiceUnavailable", "for a while", begun.chunk))
     worker, other = HandWritten(world.ledger, "a1"), HandWritten(world.ledger, "b2")
+    worker.finished(done)
     worker.works_on(begun, read=25)
     other.works_on(left, read=10)
     states = look(reader).chunks
@@ -99,6 +113,100 @@ def test_states_of_chunks(world, reader):
         RUNNING_CHUNK,
     ]
     assert states.count(WAITING) == len(world.manifest) - 4
+
+
+def rows_of(keys: int) -> bytes:
+    """Make 3000 rows: with few keys, they are taken from the chunks of a group in turn."""
+    rows = (b"k%04d,%04d,%s\n" % (n * keys // 3000, n, b"x" * 20) for n in range(3000))
+    return b"id,s,a\n" + b"".join(rows)
+
+
+@pytest.mark.parametrize("keys", [15, 3000], ids=["in turn", "one after the other"])
+@pytest.mark.parametrize("seconds", [6.0, 25.0])
+def test_chunks_of_a_group_are_done_when_they_are_proven(keys, seconds):
+    world = World(
+        rows_of(keys),
+        keys=(("id", "S"), ("s", "S")),
+        options={"chunk_bytes": 6000, "workers": 1},
+        request_seconds=1.0,
+    )
+    world.preflight()
+    reader, chunks = ProgressReader(world.ledger, world.clock), world.ledger.find_groups()[0]
+    worker = RunWorker("aa", lingers=False, clock=world.clock)
+    assert len(chunks) == len(world.manifest) == 16
+
+    def states(at_work: Collection[Chunk] = ()) -> list[int]:
+        now = look(reader)
+        proven = {each.chunk for each in world.ledger.iter_segments() if each.proven}
+        begun = {each.chunk for each in world.ledger.iter_segments()}
+        assert {n for n, state in enumerate(now.chunks) if state == DONE_CHUNK} <= proven
+        assert WAITING not in [now.chunks[number] for number in begun]
+        assert all(now.chunks[each.chunk] in (RUNNING_CHUNK, DONE_CHUNK) for each in at_work)
+        assert now.step == (IMPORTING if at_work or len(proven) < 16 else REPORTING)
+        return [*now.chunks]
+
+    assert states() == [WAITING] * 16
+    while chunks:
+        seen: list[list[int]] = []
+
+        def watch(_: object, at_work=chunks, seen=seen) -> None:
+            seen.append([])
+            # The first report comes before the session knows of the chunks.
+            if len(seen) in (2, 4):
+                session = worker.session(world.ledger, world.ledger.record())
+                session._renew_at = 0.0
+                session.tick()
+                seen[-1] = states(at_work)
+
+        context = replace(world.context(seconds, progress=watch), control=worker, worker="aa")
+        before = {each.chunk for each in world.ledger.iter_segments() if each.proven}
+        chunks = world.import_step(*chunks, context=context).chunks
+        shown = [number for number, state in enumerate(max(seen)) if state == DONE_CHUNK]
+        assert keys == 15 or {*shown} == before
+        states()
+    assert states() == [DONE_CHUNK] * 16
+
+
+def test_chunks_that_an_earlier_attempt_left_unproven_are_not_done():
+    world = World(rows_of(15), options={"chunk_bytes": 2750, "workers": 1})
+    world.preflight()
+    segments = [segment_of(each, end=each.end - 1000) for each in world.manifest]
+    earlier = HandWritten(world.ledger)
+    for chunk, segment in zip(world.manifest, segments, strict=True):
+        world.ledger.put_segment(segment)
+        earlier.finished(replace(chunk, end=segment.end.byte), rows=1)
+    assert len(world.ledger.find_groups()) > 1
+    now = look(ProgressReader(world.ledger, world.clock))
+    assert now.chunks.count(RUNNING_CHUNK) == len(segments)
+    assert now.totals.rows.read == len(segments)
+
+
+def test_all_chunks_are_done_when_all_bytes_are_settled(world, reader):
+    """Whichever segments were listed, and whoever settled them."""
+    (first, *others), *groups = world.ledger.find_groups()
+    worker, unseen = HandWritten(world.ledger, "a1"), HandWritten(world.ledger, "b2")
+    worker.works_on(first, read=10)
+    look(reader)
+    middle = first.start + 20
+    worker.finished(replace(first, end=middle), rows=1)
+    world.ledger.put_segment(segment_of(first, end=middle))
+    assert look(reader).chunks[first.chunk] == RUNNING_CHUNK
+    for chunk in (replace(first, start=middle), *others, *sum(groups, ())):
+        unseen.finished(chunk, rows=1)
+    reader.read("workers")
+    now = reader.progress()
+    assert ([*now.chunks], now.step) == ([DONE_CHUNK] * len(world.manifest), REPORTING)
+
+
+def test_chunk_of_a_source_that_preflight_did_not_read_is_done_by_its_segment():
+    world = World(gzip.compress(FILE), options={"scan": "edges"})
+    world.preflight()
+    (chunk,) = world.manifest
+    worker = RunWorker("aa", lingers=False, clock=world.clock)
+    world.import_step(chunk, context=replace(world.context(5.0), control=worker, worker="aa"))
+    now = look(ProgressReader(world.ledger, world.clock))
+    assert (world.ledger.record().padded, now.totals.bytes < chunk.end) == (True, True)
+    assert (now.chunks[0], now.step) == (DONE_CHUNK, REPORTING)
 
 
 @pytest.mark.parametrize("seconds", [0.0, 0.3, 2.0])

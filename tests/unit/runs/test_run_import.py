@@ -19,6 +19,7 @@ from ddbload.contracts.results import Heartbeat
 from ddbload.contracts.row_counts import RowCounts
 from ddbload.runs.progress import FAILED_CHUNK, RunProgress
 from ddbload.runs.run_import import new_run_id, run_import
+from ddbload.steps import places
 from ddbload.steps.report import machine
 from tests.fakes.dynamodb_faults import fails
 from tests.unit.runs.local_runs import Settings, conduct
@@ -221,6 +222,21 @@ def test_run_import_stops_all_chunks_when_table_fails():
     assert len(ended.report.failures) == 1
     assert ended.report.chunks_done < ended.report.chunks - 1
     assert conduct(world).report.status == "SUCCEEDED"
+
+
+def test_unexpected_error_is_recorded_for_each_chunk_of_its_group(monkeypatch):
+    def fail(*_: object) -> None:
+        raise ValueError("the third row is secret")
+
+    monkeypatch.setattr(places.Place, "cursor", fail)
+    world = World(DATA, options={"chunk_bytes": 700, "workers": 1})
+    ended = conduct(world)
+    groups = world.ledger.find_groups()
+    assert groups is not None
+    first, *others = groups[0]
+    assert [each.chunk for each in ended.report.failures] == [each.chunk for each in groups[0]]
+    assert f"importing chunk {first.chunk} and {len(others)} beside it: " in str(ended.report.error)
+    assert "secret" not in str(ended.report.error)
 
 
 BAD = b"id,n\n" + b"".join(b"r%d,x\n" % n for n in range(300))

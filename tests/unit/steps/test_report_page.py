@@ -60,6 +60,24 @@ def test_pages_are_well_formed(name):
     assert len([tag for tag, _ in page.elements if tag == "h1"]) == 1
 
 
+def test_invocation_on_several_chunks_is_counted_and_drawn_once():
+    world = World(
+        b"id\n" + b"".join(b"k%03d\n" % n for n in range(300)),
+        options={"chunk_bytes": 100, "workers": 1},
+    )
+    world.preflight()
+    groups = world.ledger.find_groups()
+    assert groups is not None
+    segments = len(world.import_step(*groups[0]).segments)
+    assert segments == len(groups[0]) > 1
+    text = run_page(world.report(), world.context())
+    chunks = len(world.manifest)
+    assert f"{segments} of {chunks} chunks imported, by 1 invocation." in text
+    assert "1 workers, 1 invocations" in text
+    (boxes,) = re.findall('<path d="([^"]*)" class="first bar"', text)
+    assert boxes.count("M") == 1
+
+
 def test_policy_allows_the_style_sheet_and_nothing_else():
     text = draw_page(SCENES["one-chunk"]())
     (style,) = re.findall("<style>(.*?)</style>", text, re.DOTALL)
