@@ -24,12 +24,12 @@ FIRST_SHARE = 0.125
 """First rate, as a share of the described capacity: other runs may use the table as well."""
 FIRST_RISE = 4.0
 """Relative rise of the rate per second until units are first returned: doubles in 0.17 s."""
-DUE = ((0.012, 0.6), (0.02, 0.3), (0.08, 0.0))
+DUE = ((0.012, 0.6), (0.018, 0.3), (0.08, 0.0))
 """Set point: share of its units that a worker accepts back, by its share of the capacity.
 
 It is the least of these shares, each times `(capacity / rate)**power`. A table returns about the
 same share to all its writers, so they converge to one rate, at which it is due to each: 1.2 % for
-a writer alone, 2.8 % for each of four, and 6 % for each of forty.
+a writer alone, 2.7 % for each of four, and 5.4 % for each of forty.
 """
 USUAL_SECONDS = 12.0
 """Seconds over which the returned share is averaged."""
