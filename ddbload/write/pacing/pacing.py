@@ -24,11 +24,12 @@ FIRST_SHARE = 0.125
 """First rate, as a share of the described capacity: other runs may use the table as well."""
 FIRST_RISE = 4.0
 """Relative rise of the rate per second until units are first returned: doubles in 0.17 s."""
-DUE, DUE_POWER, MAX_DUE = 0.012, 0.6, 0.04
-"""Set point: share of its units that a worker accepts back, `DUE * (capacity / rate)**DUE_POWER`.
+DUE = ((0.012, 0.6), (0.018, 0.3), (0.08, 0.0))
+"""Set point: share of its units that a worker accepts back, by its share of the capacity.
 
-A table returns about the same share to all its writers, so they converge to one rate, at which it
-is due to each: 1.2 % for a writer alone, 2.8 % for each of four.
+It is the least of these shares, each times `(capacity / rate)**power`. A table returns about the
+same share to all its writers, so they converge to one rate, at which it is due to each: 1.2 % for
+a writer alone, 2.7 % for each of four, and 5.4 % for each of forty.
 """
 USUAL_SECONDS = 12.0
 """Seconds over which the returned share is averaged."""
@@ -56,7 +57,7 @@ QUIET_REQUESTS = 1.5
 """Number of requests due to be returned after which a lack of returns is not chance."""
 QUIET_SECONDS = 1.2
 """Minimum of that time in seconds, because some tables count by the second."""
-QUIET_RISE, QUIET_DOUBLINGS, MAX_QUIET_RISE = 0.08, 4.0, 0.6
+QUIET_RISE, QUIET_DOUBLINGS, MAX_QUIET_RISE = 0.08, 2.0, 0.6
 """Relative rise per second after that time, its doublings per such time, and maximum."""
 HEADROOM = 4.0
 """Maximum rate, as a multiple of the units sent in the last second: higher is unproven."""
@@ -302,8 +303,7 @@ class AdaptiveRate:
 
 def due_share(rate: float, capacity: float) -> float:
     """Return the share of its units that a worker with this rate accepts back."""
-    share: float = DUE * (capacity / rate) ** DUE_POWER
-    return min(MAX_DUE, share)
+    return min(share * math.pow(capacity / rate, power) for share, power in DUE)
 
 
 JITTER = 0.1
