@@ -31,7 +31,11 @@ def main() -> None:
     finally:
         # The command has ended. From here on an interrupt would print a traceback during the
         # interpreter's shutdown, and a pending alarm would kill the process.
-        _quit_on_interrupt()
+        try:
+            _quit_on_interrupt()
+        except KeyboardInterrupt:
+            # The alarm that raises an interrupt again came after the command had handled it.
+            _quit_on_interrupt()
     sys.exit(status)
 
 

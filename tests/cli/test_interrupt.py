@@ -10,6 +10,7 @@ import sys
 import pytest
 
 from ddbload.cli import commands as module
+from ddbload.cli import main
 from ddbload.cli.terminal import raise_on_interrupt
 from ddbload.reading.processes import interrupts_blocked
 
@@ -103,3 +104,18 @@ def test_interrupt_is_raised_after_a_module_has_loaded(tmp_path, monkeypatch):
     assert interrupted()
     with pytest.raises(KeyboardInterrupt):
         signal.pause()
+
+
+def test_alarm_after_a_handled_interrupt_leaves_no_traceback(monkeypatch):
+    quits = []
+
+    def quit_on_interrupt() -> None:
+        quits.append(1)
+        if len(quits) == 1:
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(main, "_quit_on_interrupt", quit_on_interrupt)
+    monkeypatch.setattr("ddbload.cli.commands.run", lambda *_: 130)
+    with pytest.raises(SystemExit) as ended:
+        main.main()
+    assert (ended.value.code, len(quits)) == (130, 2)
