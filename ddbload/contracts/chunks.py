@@ -45,7 +45,8 @@ def group_sizes(chunks: int, workers: int) -> list[int]:
     """
     sizes = list[int]()
     while chunks:
-        share = chunks if workers == 1 else -(-chunks // (2 * workers))
+        groups = -(-chunks // MOST_PLACES) if workers == 1 else 2 * workers
+        share = -(-chunks // groups)
         sizes.append(min(MOST_PLACES, share))
         chunks -= sizes[-1]
     return sizes

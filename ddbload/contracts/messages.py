@@ -495,6 +495,6 @@ def decode_object(uri: str, decode: Callable[[], T], advice: str) -> T:
         raise
     except (DdbloadError, ValueError, LookupError, TypeError, RecursionError):
         raise LedgerDamaged(
-            f"{uri} is not what this version of ddbload writes: it is damaged, or of a later"
+            f"{uri} is not what this version of ddbload writes: it is damaged, or of another"
             f" version; {advice}"
         ) from None

@@ -32,6 +32,7 @@ from ddbload.errors import (
     ConservationViolated,
     DdbloadError,
     InvalidPayload,
+    LedgerDamaged,
     NoProgress,
     TableNotActive,
     TableNotFound,
@@ -112,7 +113,15 @@ def import_chunk(
 def _starts(chunks: Sequence[Chunk], ledger: Ledger) -> dict[Chunk, Cursor]:
     """Read where the chunks that are not imported completely are to be continued."""
     known = ledger.page("chunks") if len(chunks) > 1 else None
-    last = each_in_threads(lambda chunk: ledger.last_segment(chunk, known), chunks)
+
+    def last_segment(chunk: Chunk) -> Segment | None:
+        try:
+            return ledger.last_segment(chunk, known)
+        except LedgerDamaged as error:
+            error.chunk = chunk.chunk
+            raise
+
+    last = each_in_threads(last_segment, chunks)
     return {
         chunk: Cursor(chunk.start, chunk.first_line) if segment is None else segment.end
         for chunk, segment in zip(chunks, last, strict=True)
@@ -123,11 +132,10 @@ def _starts(chunks: Sequence[Chunk], ledger: Ledger) -> dict[Chunk, Cursor]:
 def _record_error(
     task: ImportTask, error: Failure, ledger: Ledger, context: Context
 ) -> ImportResult:
-    """Write the failure of chunks that have no cause of their own, and are not imported."""
+    """Write the failure of the chunks that are not imported completely."""
     if error.name != Cancelled.__name__:
-        known = {failure.chunk for failure in ledger.failures()}
-        left = [each.chunk for each in _starts(task.chunks, ledger) if each.chunk not in known]
-        failures = [replace(error, chunk=chunk, at=context.now()) for chunk in left]
+        left = _starts(task.chunks, ledger)
+        failures = [replace(error, chunk=each.chunk, at=context.now()) for each in left]
         each_in_threads(ledger.put_failure, failures)
     shown = replace(error, chunk=task.chunks[0].chunk, at=context.now())
     return ImportResult(task.run, task.chunks, task.stalled, (), error=shown)
@@ -483,7 +491,7 @@ class _GroupImport:
                 self.errors.append(error)
         if self._feeder.has_too_many_rejects:
             worst = max(left, key=lambda place: len(place.rejected)).chunk.chunk
-            beside = f" and {len(self._places) - 1} beside it have" if self._places[1:] else " has"
+            beside = f" and {len(self._places) - 1} beside it have together" if self._places[1:] else " has"
             limit = self._record.payload.options.reject_limit
             rejected, read = self._feeder.rejected, self._feeder.rows_read
             of_rows = "" if limit.percent is None else f", {rejected:,} of the {read:,} rows read"

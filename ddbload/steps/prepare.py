@@ -71,7 +71,7 @@ CHUNKS_OF_WORKER, MIN_CHUNK_BYTES = 32, 64 * 1024
 WINDOWS_OF_CHUNK = 8
 """Least size of such a chunk, in windows of `max_row_bytes`, if each cut reads a window."""
 MIN_LOCAL_CHUNK_BYTES = 1024 * 1024
-"""Local files are not cut smaller for the sake of a process more."""
+"""Least part of a local file for which another process is used."""
 
 
 class PreparedRun(Record):
