@@ -202,10 +202,12 @@ class Ledger(RunObjects):
         is_within = chunk.start <= segment.start.byte < segment.end.byte <= chunk.end
         if not is_within or segment.proven != (segment.end.byte == chunk.end):
             name = self._uri(_segment(chunk.chunk, segment.start.byte))
-            raise LedgerDamaged(
+            damage = LedgerDamaged(
                 f"{name} is not of chunk {chunk.chunk}, byte {chunk.start} to {chunk.end}; start a"
                 " new run (another run id)"
             )
+            damage.chunk = chunk.chunk
+            raise damage
         return segment
 
     def put_segment(self, segment: Segment) -> Segment:

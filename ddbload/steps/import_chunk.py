@@ -32,7 +32,6 @@ from ddbload.errors import (
     ConservationViolated,
     DdbloadError,
     InvalidPayload,
-    LedgerDamaged,
     NoProgress,
     TableNotActive,
     TableNotFound,
@@ -113,15 +112,7 @@ def import_chunk(
 def _starts(chunks: Sequence[Chunk], ledger: Ledger) -> dict[Chunk, Cursor]:
     """Read where the chunks that are not imported completely are to be continued."""
     known = ledger.page("chunks") if len(chunks) > 1 else None
-
-    def last_segment(chunk: Chunk) -> Segment | None:
-        try:
-            return ledger.last_segment(chunk, known)
-        except LedgerDamaged as error:
-            error.chunk = chunk.chunk
-            raise
-
-    last = each_in_threads(last_segment, chunks)
+    last = each_in_threads(lambda chunk: ledger.last_segment(chunk, known), chunks)
     return {
         chunk: Cursor(chunk.start, chunk.first_line) if segment is None else segment.end
         for chunk, segment in zip(chunks, last, strict=True)
@@ -491,13 +482,12 @@ class _GroupImport:
                 self.errors.append(error)
         if self._feeder.has_too_many_rejects:
             worst = max(left, key=lambda place: len(place.rejected)).chunk.chunk
-            beside = f" and {len(self._places) - 1} beside it have together" if self._places[1:] else " has"
             limit = self._record.payload.options.reject_limit
             rejected, read = self._feeder.rejected, self._feeder.rows_read
             of_rows = "" if limit.percent is None else f", {rejected:,} of the {read:,} rows read"
             too_many = TooManyRejects(
-                f"chunk {worst}{beside} more rejects than max_rejects allows ({limit}"
-                f"{of_rows}): look at them, then mend the file, or allow more and {TAKE_UP}"
+                f"more rejects than max_rejects allows ({limit}{of_rows}), most in chunk {worst}:"
+                f" look at them, then mend the file, or allow more and {TAKE_UP}"
             )
             too_many.chunk = worst
             self.errors.append(too_many)
