@@ -79,6 +79,8 @@ class Place:
         """Rows read so far."""
         self.filtered = 0
         """Rows left out so far."""
+        self.has_few_keys = False
+        """True if the last block has so few partition keys that its rows load few partitions."""
         self._reader = reader
         # The last block, if not all of its rows have handles: those before number `row` have.
         self._waiting: tuple[PendingBlock, EncodedRows] | None = None
@@ -95,14 +97,6 @@ class Place:
     def first_waiting(self) -> tuple[PendingBlock, int] | None:
         """Block of the first row without a handle, and its number in it; None without any."""
         return None if self._waiting is None else (self._waiting[0], self._waiting[0].row)
-
-    @property
-    def has_few_keys(self) -> bool:
-        """True if rows that wait have so few partition keys that they load few partitions."""
-        keys = [] if self._waiting is None else self._waiting[1].keys
-        sample = keys[:: len(keys) // SAMPLED_KEYS + 1]
-        # The key of a row that must be built by itself may be empty.
-        return len({key[:1] for key in sample}) < MANY_KEYS
 
     @property
     def needs_record(self) -> bool:
@@ -142,6 +136,9 @@ class Place:
                 if self.key_end:
                     encoded.keys = [key + self.key_end for key in encoded.keys]
                 if positions.count:
+                    sample = encoded.keys[:: len(encoded.keys) // SAMPLED_KEYS + 1]
+                    # The key of a row that must be built by itself may be empty.
+                    self.has_few_keys = len({key[:1] for key in sample}) < MANY_KEYS
                     kept = positions, encoder, self.filtered
                     self._waiting = PendingBlock(self.number, *kept, 0, 0, 0), encoded
                 self.rows += positions.count
