@@ -40,6 +40,9 @@ def test_recipe_works(title, console, dynamodb):
     items = {name: dynamodb.scan(TableName=name)["Items"] for name in made}
     for name in made:
         dynamodb.delete_table(TableName=name)
+        # Other tests of this process create tables of the same names.
+        waiter = dynamodb.get_waiter("table_not_exists")
+        waiter.wait(TableName=name, WaiterConfig={"Delay": 0.05, "MaxAttempts": 200})
     assert ended.code == 0, ended.err
     for line in "".join(shown).splitlines():
         assert line in ended.out
