@@ -92,7 +92,7 @@ def _progress_lines(seen: SeenRun) -> Iterator[str]:
     if seen.payload is not None:
         yield f"  from      {visible(name_for_user(seen.payload.source.uri))}"
         yield f"  into      {seen.payload.table}"
-    if seen.record is None:
+    if seen.record is None or not (report.chunks or state.running or state.done):
         yield f"  chunks    none{_before_record(seen)}"
         return
     chunks = f"{report.chunks_done:,} of {report.chunks:,} done"
@@ -110,7 +110,7 @@ def _progress_lines(seen: SeenRun) -> Iterator[str]:
 
 
 def _before_record(seen: SeenRun) -> str:
-    """Describe a run that has no record yet: still preparing, or ended early."""
+    """Describe a run that has no chunks: still preparing, or ended early."""
     if not seen.state.running:
         return "; the run ended before it wrote a row"
     if seen.heartbeat is not None and seen.heartbeat.step == SPOOL:
@@ -127,8 +127,7 @@ def _process_lines(seen: SeenRun) -> Iterator[str]:
         when = f"{datetime.fromtimestamp(heartbeat.at, UTC):%Y-%m-%dT%H:%M:%SZ}"
         yield (f"  process   {heartbeat.pid} on {heartbeat.host} {doing}, last heartbeat at {when}")
     if state.error is not None:
-        label = "error  " if seen.record is None else "missing"
-        yield f"  {label}   {state.error.name}: {visible(state.error.message)}"
+        yield f"  error     {state.error.name}: {visible(state.error.message)}"
 
 
 @options.command(

@@ -146,6 +146,8 @@ class HeartbeatWriter:
     def __init__(self, ledger: Ledger, context: Context, step: str = PREFLIGHT) -> None:
         self.cancelled = False
         """True if the run was cancelled."""
+        self.has_begun = False
+        """True if this process has begun or taken up the run."""
         self._overtaken_by: Heartbeat | None = None
         self._ledger = ledger
         self._now = context.now
@@ -190,6 +192,11 @@ class HeartbeatWriter:
                 " this one had been silent, as if it were dead: this one stopped; ddbload status"
                 f" {self._ledger.run} shows the other"
             )
+
+    def begin(self) -> None:
+        """Write a heartbeat, because the run has begun."""
+        self.has_begun = True
+        self.beat()
 
     def beat(self) -> None:
         """Write a heartbeat with the latest progress, unless another process works on the run."""

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from ddbload.aws.clients import Clients
 from ddbload.aws.table_description import has_statements
 from ddbload.context import ChunkProgress, Context
-from ddbload.contracts.chunks import Chunk, ListingCursor, PreflightCursor
+from ddbload.contracts.chunks import Chunk, PreflightCursor
 from ddbload.contracts.control import NewLimits
 from ddbload.contracts.payload import Payload, check_run_id
 from ddbload.contracts.results import Failure, Report, Segment
@@ -26,7 +26,7 @@ from ddbload.contracts.states import ImportResult, ImportTask, PreflightResult, 
 from ddbload.errors import Cancelled, DdbloadError, Interrupted, RunUnderWay, unexpected
 from ddbload.ledger.counted_chunks import iter_chains
 from ddbload.ledger.ledger import Ledger
-from ddbload.ledger.run_state import MISSED
+from ddbload.ledger.run_state import MISSED, Ending
 from ddbload.reading.row_batches import iter_row_batches
 from ddbload.reading.row_blocks import RunReader
 from ddbload.records import Record
@@ -208,10 +208,10 @@ def run_import(
     with kept_failure(ledger, context):
         take_up(run, context, limits=limits)
     with kept_failure(ledger, context), HeartbeatWriter(ledger, context) as heartbeat:
-        totals.heartbeat, context.begun = heartbeat, heartbeat.beat
+        totals.heartbeat, context.begun = heartbeat, heartbeat.begin
         if earlier is not None:
             heartbeat.beat()
-        chunks = _preflight(payload, run, context, settings)
+        chunks = _preflight(PreflightTask(payload, run), context, settings, heartbeat)
         heartbeat.raise_overtaken()
         if chunks is None and heartbeat.cancelled:
             raise Cancelled.of(run)
@@ -231,7 +231,7 @@ def run_import(
         # Checked before the report, which would be the other process's.
         heartbeat.look()
         totals.report()
-        final = write_report(run, context, interrupted=context.should_stop() and not failed)
+        final = write_report(run, context, Ending(interrupted=context.should_stop() and not failed))
         return EndedImport(final, totals.adopted_rows, record)
 
 
@@ -381,26 +381,31 @@ def _remaining_tasks(
 
 
 def _preflight(
-    payload: Mapping[str, Any], run: str, context: Context, settings: LocalSettings
+    task: PreflightTask, context: Context, settings: LocalSettings, heartbeat: HeartbeatWriter
 ) -> int | None:
-    """Run preflight to its end; return the number of chunks, or None if it was stopped."""
-    cursor: PreflightCursor | ListingCursor | None = None
+    """Run preflight to its end; return the number of chunks, or None if it was stopped.
+
+    An error that ends it once the run has begun is in the run's report.
+    """
     while True:
+        cursor = task.cursor
         reached = cursor.byte - cursor.base if isinstance(cursor, PreflightCursor) else 0
         deadline = context.clock() + step_seconds(settings.segment_seconds, reached)
-        task = PreflightTask(payload, run, cursor)
         try:
             result = preflight(task, replace(context, deadline=deadline))
         except DdbloadError as error:
             if not error.permanent and context.should_stop():
                 # The request was given up because of the stop; it would have been retried.
                 return None
+            if heartbeat.has_begun:
+                with suppress(DdbloadError):
+                    write_report(task.run, context, Ending(Failure.of(error), planned=False))
             raise
         if isinstance(result, PreflightResult) and result.cursor is None:
             return result.chunks
         if context.should_stop():
             return None
-        cursor = result.cursor
+        task = replace(task, cursor=result.cursor)
 
 
 class LocalProgress:

@@ -52,15 +52,15 @@ END_SECONDS = 120.0
 """Seconds that must be left to write the report once all segments are read."""
 
 
-def write_report(run: str, context: Context, *, interrupted: bool = False) -> Report:
+def write_report(run: str, context: Context, ending: Ending | None = None) -> Report:
     """Add up the run's segments, check them, and write `report.json` and `report.html`.
 
     A run succeeds only if its chunks tile the source, each is imported to its proven end, the
     conservation law holds, every reject is in the ledger, there are at most `max_rejects`, some
     row was not rejected, and the table is still the one the run began with. Otherwise `error`
     names the first check that failed. Raises errors of reading the ledger, and transient errors
-    of describing the table. `interrupted`: the user stopped the run, so open chunks are expected,
-    as they are in a run that was cancelled.
+    of describing the table. Open chunks are expected in a run that was cancelled, or stopped by the
+    user according to `ending`.
     """
     ledger = context.ledger(run)
     record = ledger.record()
@@ -68,7 +68,7 @@ def write_report(run: str, context: Context, *, interrupted: bool = False) -> Re
         last = ledger.last_report()
         found, tally = CountedChunks(ledger.find_manifest(), keeps=True), RejectTally(record)
         found.add_all(ledger, tally.add)
-        report, _ = _judged(found, record, ledger, context, Ending(interrupted=interrupted))
+        report, _ = _judged(found, record, ledger, context, ending or Ending())
         if _put_report(report, last, record, ledger, context, found, tally):
             return report
 

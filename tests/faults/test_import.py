@@ -106,7 +106,7 @@ def _import(
     server.ahead = 0.0
     found = {i["id"]["N"]: i["name"]["S"] for i in server.dynamodb.items(table)}
     faults = [request.fault for request in server.requests[before:]]
-    return Imported(rows, write_report(RUN, context, interrupted=False), found, faults)
+    return Imported(rows, write_report(RUN, context), found, faults)
 
 
 @pytest.mark.parametrize("engine", ENGINES)

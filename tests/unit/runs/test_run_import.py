@@ -20,7 +20,7 @@ from ddbload.contracts.row_counts import RowCounts
 from ddbload.runs.progress import FAILED_CHUNK, RunProgress
 from ddbload.runs.run_import import new_run_id, run_import
 from ddbload.steps import places
-from ddbload.steps.report import machine
+from ddbload.steps.report import machine, read_run
 from tests.fakes.dynamodb_faults import fails
 from tests.unit.runs.local_runs import Settings, conduct
 from tests.unit.steps.expected import (
@@ -125,6 +125,34 @@ def test_run_import_does_not_report_success_when_rejects_are_lost():
     del world.store.objects[name]
     again = conduct(world)
     assert (again.already_done, again.report.error.name) == (False, "LedgerDamaged")
+
+
+# Refused by preflight after the record was written.
+LONG_ROW = DATA + b"long," + b"x" * 300 + b"\n"
+
+
+def test_run_that_preflight_refuses_has_failed():
+    world = World(LONG_ROW, options={"max_row_bytes": 200})
+    for _ in range(2):
+        with pytest.raises(errors.RowTooLong) as refused:
+            conduct(world)
+        seen = read_run(RUN, world.context())
+        assert (seen.state.status, seen.report.chunks) == ("FAILED", 0)
+        assert (seen.state.error.name, seen.state.error.message) == (
+            "RowTooLong",
+            refused.value.message,
+        )
+    assert world.dynamodb.writes == []
+
+
+def test_refusal_of_another_payload_is_not_the_failure_of_the_run():
+    world = World(DATA, options={"chunk_bytes": 700}, request_seconds=1.0)
+    stopped = conduct(world, should_stop=stops_after(world, "batch_write_item", 1)).report
+    world.types = {"n": "N"}
+    with pytest.raises(errors.RunMismatch):
+        conduct(world)
+    assert world.ledger.find_report() == stopped
+    assert read_run(RUN, world.context()).state.status == "INTERRUPTED"
 
 
 # Signs of life.

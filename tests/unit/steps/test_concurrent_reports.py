@@ -11,6 +11,7 @@ import pytest
 
 from ddbload.contracts.results import ExecutionAttempt, ExecutionOutput
 from ddbload.contracts.states import ImportTask, PreflightTask, ReportCursor, ReportTask
+from ddbload.ledger.run_state import Ending
 from ddbload.steps.import_chunk import import_chunk
 from ddbload.steps.preflight import preflight
 from ddbload.steps.report import report_execution, write_report
@@ -205,6 +206,9 @@ def test_cancelled_run_keeps_the_success_of_its_last_report() -> None:
             import_last(world)
             report(world, seconds=50.0)
 
-        return world, [lambda: write_report(RUN, world.context(50.0), interrupted=True), resumed]
+        return world, [
+            lambda: write_report(RUN, world.context(50.0), Ending(interrupted=True)),
+            resumed,
+        ]
 
     assert {status(world) for world in every_schedule(make)} == {"SUCCEEDED"}

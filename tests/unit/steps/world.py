@@ -16,6 +16,7 @@ from ddbload.contracts.results import Report
 from ddbload.contracts.states import ImportResult, ImportTask, PreflightResult, PreflightTask
 from ddbload.ledger.counted_chunks import counted_rejects
 from ddbload.ledger.ledger import Ledger
+from ddbload.ledger.run_state import Ending
 from ddbload.ledger.store import AgesPage, VersionedObject
 from ddbload.steps.import_chunk import import_chunk
 from ddbload.steps.preflight import preflight
@@ -283,7 +284,7 @@ class World:
             self.import_one(*group, seconds=seconds)
 
     def report(self, *, interrupted: bool = False) -> Report:
-        return write_report(RUN, self.context(), interrupted=interrupted)
+        return write_report(RUN, self.context(), Ending(interrupted=interrupted))
 
     def run(self, seconds: float = float("inf")) -> Report:
         """All three steps."""
