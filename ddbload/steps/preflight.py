@@ -251,9 +251,10 @@ def _finish_manifest(
     counted = replace(record, size=size, workers=workers, padded=manifest.padded)
     if counted != record:
         ledger.put_record(counted)
-    if written is None:
-        apart = groups_of_chunks(chunks, workers) if record.has_places else [*zip(chunks)]
-        ledger.put_manifest(apart)
+    groups = groups_of_chunks(chunks, workers) if record.has_places else [*zip(chunks)]
+    # A run that is resumed may have another number of workers.
+    if written is None or tuple(groups) != ledger.find_groups():
+        ledger.put_manifest(groups)
     return counted
 
 

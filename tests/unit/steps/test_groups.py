@@ -86,6 +86,22 @@ def test_group_killed_between_its_segments_loses_and_doubles_no_row(moment, seco
     assert max(stood) > 0
 
 
+@pytest.mark.parametrize(("first", "then", "groups"), [(1, 8, 16), (2, 1, 2)])
+def test_chunks_of_a_run_are_grouped_for_the_workers_that_resume_it(first, then, groups):
+    options = {"chunk_bytes": 300, "workers": first}
+    world = World(DATA, options=options, request_seconds=1.0)
+    world.import_step(*group_of(world), context=world.context(2.5))
+    world.options["workers"] = then
+    assert world.preflight().workers == then
+    found = world.ledger.find_groups()
+    assert found is not None
+    assert len(found) == groups
+    world.import_all()
+    report = world.report()
+    assert (report.status, report.rows) == ("SUCCEEDED", counts(EXPECTED))
+    assert_segments_tell_the_truth(world, EXPECTED)
+
+
 def test_requests_of_a_group_are_counted_once():
     world = World(DATA, options={"chunk_bytes": 300, "workers": 1}, request_seconds=1.0)
     group_of(world)
