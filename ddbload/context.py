@@ -152,7 +152,7 @@ class Context(MutableRecord):
         return RetryPolicy(sleep=self.sleep, rng=self.rng, give_up=self.must_end)
 
     def must_end(self) -> bool:
-        """Tell whether the deadline has passed or a stop was requested."""
+        """Return whether the deadline has passed or a stop was requested."""
         return self.clock() >= self.deadline or self.should_stop()
 
     def confined(self, source: Source) -> Self:

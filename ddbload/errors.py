@@ -271,7 +271,7 @@ class MaxCostReached(DdbloadError):
 
 
 class ControlLost(DdbloadError, permanent=False):
-    """A worker with a limit could not tell the others, in the ledger, that it is alive."""
+    """A worker with a limit could not record in the ledger that it is alive."""
 
 
 _ADVICE = {

@@ -1,6 +1,6 @@
 """This process, or this environment of the function, as one of the workers of a run.
 
-A worker tells in the ledger that it is alive and how far it is, and obeys `control.json` within
+A worker records in the ledger that it is alive and how far it is, and obeys `control.json` within
 seconds: a thread beside the import does both. The import itself reads attributes only.
 
 While it is not known to be alive, a worker sends nothing: its limits are valid for three periods
@@ -95,8 +95,8 @@ class RunWorker:
     ) -> Iterator[WorkerSession]:
         """Take part in a run while a chunk is imported.
 
-        `alone`: this invocation imports the whole run, so that its segment says all that the
-        progress of a worker would, which nobody has seen.
+        `alone`: this invocation imports the whole run, so that its segment has all that the
+        progress of a worker would show.
 
         Raises `Cancelled` before anything is sent if the run is cancelled, and errors of the
         ledger.
@@ -209,7 +209,7 @@ class WorkerSession:
             self._go_idle()
 
     def stop_requested(self, now: float) -> bool:
-        """Tell whether to stop. Called thousands of times a second."""
+        """Return whether to stop. Called thousands of times a second."""
         if now >= self.budget.valid_until:
             self._check_silence(now)
         return self.stopped

@@ -57,7 +57,7 @@ _RESERVED = (".localhost", ".test", ".example", ".invalid")
 
 
 def _may_be_plain(host: str) -> bool:
-    """Tell whether a host is this machine, as emulators are, or any host is allowed.
+    """Return whether a host is this machine, as emulators are, or any host is allowed.
 
     Names of a local network are not enough: anybody in it may answer for them.
     """
@@ -216,7 +216,7 @@ def check_length(response_dict: dict[str, Any], operation_model: Any, **_: objec
 
 
 _PIECE_BYTES = 64 * 1024
-# What the thread's request expects: a body that its caller reads in pieces, or a short one.
+# Whether the thread's request expects a body that its caller reads in pieces, or a short one.
 _expected = threading.local()
 
 

@@ -57,7 +57,7 @@ class Clients:
         """Set what all requests to a bucket say: who must own it, and that ddbload pays.
 
         S3 refuses a request whose bucket belongs to another account than `owner`. So rows cannot
-        come from, or the ledger go to, a bucket that somebody else made under a deleted one's name.
+        come from, or the ledger go to, a bucket that another account made after one was deleted.
         """
         terms = {"ExpectedBucketOwner": owner} if owner else {}
         if requester_pays:

@@ -288,7 +288,7 @@ def _error_fields(response: Response) -> dict[str, str]:
 
 
 def _is_foreign(code: str, status: int) -> bool:
-    """Tell whether a status without an error code is another server's than AWS's."""
+    """Return whether a status without an error code is another server's than AWS's."""
     return code == str(status) and status in _FOREIGN
 
 
@@ -373,13 +373,13 @@ def _transport_advice(failure: AwsFailure) -> str:
 
 
 def has_valid_checksum(headers: Mapping[str, str], body: bytes) -> bool:
-    """Tell whether a body matches DynamoDB's x-amz-crc32 header, if there is one."""
+    """Return whether a body matches DynamoDB's x-amz-crc32 header, if there is one."""
     wanted = headers.get("x-amz-crc32")
     return wanted is None or str(zlib.crc32(body)) == str(wanted).strip()
 
 
 def _is_invalid_header(error: object) -> bool:
-    """Tell whether a header was invalid; the error's text would quote it, maybe a secret."""
+    """Return whether a header was invalid; the error's text would quote it, maybe a secret."""
     return isinstance(error, ValueError) and not isinstance(error, OSError)
 
 

@@ -189,7 +189,7 @@ class WriteCapacity(Record):
 
 
 def is_on_demand(described: Mapping[str, Any]) -> bool:
-    """Tell whether a table bills requests. `described`: the `Table` of DescribeTable."""
+    """Return whether a table bills requests. `described`: the `Table` of DescribeTable."""
     billing = described.get("BillingModeSummary", {}).get("BillingMode")
     return billing == "PAY_PER_REQUEST" or (billing is None and not provisioned_writes(described))
 
@@ -293,7 +293,7 @@ RECOVERY_PERMISSION = "dynamodb:DescribeContinuousBackups"
 def has_recovery(
     client: DynamoDBClient, table: str, *, retry_policy: RetryPolicy = DEFAULT_POLICY
 ) -> bool:
-    """Tell whether point-in-time recovery of a table is on. Raises AWS's errors."""
+    """Return whether point-in-time recovery of a table is on. Raises AWS's errors."""
 
     def ask() -> bool:
         answer: Any = client.describe_continuous_backups(TableName=table)
@@ -306,7 +306,7 @@ def has_recovery(
 
 
 def recovery_if_known(client: DynamoDBClient, table: str) -> bool | None:
-    """Tell whether recovery is on; None if that cannot be read. Asks once."""
+    """Return whether recovery is on; None if that cannot be read. Asks once."""
     once = RetryPolicy(attempts=1)
     return call_if_possible(
         lambda: has_recovery(client, table, retry_policy=once),
@@ -396,13 +396,13 @@ def recent_traffic(clients: Clients, table: str, now: float) -> WriteTraffic | N
 
 
 def is_aws_endpoint(url: str) -> bool:
-    """Tell whether an endpoint is AWS's own, and not an emulator's or a proxy's."""
+    """Return whether an endpoint is AWS's own, and not an emulator's or a proxy's."""
     host = urlsplit(url).hostname or ""
     return host.endswith((".amazonaws.com", ".amazonaws.com.cn", ".api.aws"))
 
 
 def has_statements(clients: Clients) -> bool:
-    """Tell whether the endpoint can be sent BatchExecuteStatement, as AWS's can.
+    """Return whether the endpoint can be sent BatchExecuteStatement, as AWS's can.
 
     Send an invalid statement, which DynamoDB refuses. dynalite does not know the
     operation, and moto fails with HTTP status 500, whatever the statement.

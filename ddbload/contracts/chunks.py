@@ -30,7 +30,7 @@ class Chunk(Message):
     start: int
     end: int
     first_line: CountedLine
-    """Line of the first row; 0 if it is not known, because nobody read the rows before it. The
+    """Line of the first row; 0 if unknown, because the rows before it were not read. The
     lines in the chunk's cursors are then the line ends between its start and them."""
 
 
@@ -92,7 +92,7 @@ class ObjectSlice(Message):
     size: int
     """Bytes of the rows; with `padded`, the most that they may be."""
     padded: Annotated[bool, SPARSE] = False
-    """True if only reading tells where the rows end: preflight has not read the object."""
+    """True if the end of the rows is unknown: preflight has not read the object."""
     places: Annotated[tuple[int, ...] | None, JsonRule(read=_read_places, sparse=True)] = None
     """Place among the run's columns of each of the object's columns, in the object's order; None if
     it has the same columns in the same order. A column that it lacks is empty in each row."""
@@ -160,7 +160,7 @@ class ManifestPart(Message):
     chunks: tuple[Chunk, ...]
     cursor: PreflightCursor | None
     padded: Annotated[bool, SPARSE] = False
-    """True if a chunk has an object that was not read, and that only reading tells the size of."""
+    """True if a chunk has an object whose size is unknown because it was not read."""
 
 
 def _read_window(f: JsonObjectReader) -> bytes | None:

@@ -53,7 +53,7 @@ class TemplatePart(Record):
     """A column in a template, and the filters that its text passes."""
 
     text: str
-    """What stands in the braces: also the name of the column, if the source has such a one."""
+    """Text in the braces: also the name of the column, if the source has such a one."""
     name: str
     """Name of the column, up to the first filter."""
     filters: tuple[str, ...] = ()
@@ -140,7 +140,7 @@ class Template(Record):
 
 
 def key_fingerprint(key: bytes, salt: str) -> str:
-    """Return a text that tells two keys apart, and not what they are."""
+    """Return a text that distinguishes two keys without showing them."""
     return hmac.new(key, f"ddbload key fingerprint {salt}".encode(), hashlib.sha256).hexdigest()[
         :16
     ]
@@ -235,7 +235,7 @@ def name_columns(
 ) -> tuple[tuple[str, ...], frozenset[int], bool]:
     """Name the columns of a header. With `number`, the second `name` becomes `name_2`.
 
-    `keys` keep their names: which of two columns is the key, nobody knows. A header without any
+    `keys` keep their names, since either of two columns may be the key. A header without any
     name stays as it is. Returns the names; the places of columns without a name, which are called
     by their number (`c4` is the fourth); and true if a name stood there twice, and got a number.
     """

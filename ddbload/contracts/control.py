@@ -1,4 +1,4 @@
-"""Messages by which a run is controlled, and by which its workers tell their progress."""
+"""Messages by which a run is controlled, and by which its workers report their progress."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ class Control(Message):
 
     @classmethod
     def of(cls, options: Options) -> Self:
-        """Make the control of a run that nobody has changed."""
+        """Make the control of a run without changes."""
         return cls(max_wcu=options.max_wcu, max_cost=options.max_cost)
 
     @property

@@ -59,14 +59,14 @@ class RejectLimit(Record):
     percent: float | None = None
 
     def exceeded(self, rejected: int, read: int) -> bool:
-        """Tell whether a run that read so many rows has too many rejects."""
+        """Return whether a run that read so many rows has too many rejects."""
         if self.percent is None:
             return rejected > self.rows
         # Whole numbers: a share has up to six decimals.
         return rejected * 100 * 10**6 > round(self.percent * 10**6) * read
 
     def surely_exceeded(self, rejected: int, read: int, most_more: int | None) -> bool:
-        """Tell whether a run has too many rejects, whatever its other rows are.
+        """Return whether a run has too many rejects, whatever its other rows are.
 
         `most_more`: rows that the run may have besides; None if unknown. A share is not judged
         before so many rows were read that the limit is no matter of single rows.

@@ -90,7 +90,7 @@ def attribute_type(declared: str) -> str:
 
 
 def is_run_id(text: str) -> bool:
-    """Tell whether a text can be a run id, which is also a folder's name."""
+    """Return whether a text can be a run id, which is also a folder's name."""
     return RUN_ID.fullmatch(text) is not None
 
 

@@ -87,7 +87,7 @@ class Segment(Message):
     """Written rows whose item may have been there before: a killed attempt, or a request that was
     not answered, may have written it."""
     times: Annotated[SegmentTimes | None, SPARSE] = None
-    """Beginning, end and progress of the invocation; None if nobody measured them."""
+    """Beginning, end and progress of the invocation; None if they were not measured."""
     causes: Annotated[Mapping[str, int] | None, JsonRule(read=_read_causes, sparse=True)] = None
     """Rejected rows by cause; None without rejects."""
     padding: Annotated[int | None, JsonRule(least=1, sparse=True)] = None

@@ -149,7 +149,7 @@ class RunRecord(Message):
     pinned: Mapping[str, Any]
     """Version of the source, by which a change is noticed."""
     size: int | None
-    """Bytes to read; None if only reading tells."""
+    """Bytes to read; None if unknown before reading."""
     data_start: Cursor
     """Position of the first row, after the byte order mark and the header. Offsets in several
     objects count rows only, and so begin at 0."""
@@ -180,7 +180,7 @@ class RunRecord(Message):
     """Write units a second that the table takes, as far as its description says."""
     """Price by which the run's write units become dollars."""
     padded: Annotated[bool, SPARSE] = False
-    """True if some objects were not read by preflight, and only importing tells their size. Their
+    """True if preflight did not read some objects, so that their size is known once imported. Their
     rows have a range of bytes as long as they may be, and `size` stays None."""
     hmac_key: Annotated[str | None, SPARSE] = None
     """Fingerprint of the key that the mapping's templates use; None without such a template."""
@@ -260,7 +260,7 @@ class RunRecord(Message):
         return max(1, min(most, chunks))
 
     def wants_index(self, stored_bytes: int) -> bool:
-        """Tell whether a compressed object of this size shall be cut into chunks, if it can be."""
+        """Return whether to cut a compressed object of this size into chunks, if it can be cut."""
         workers = self.most_workers or self.workers
         least = INDEX_BYTES
         if self.objects is not None and self.payload.options.scan == EDGES:

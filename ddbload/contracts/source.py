@@ -421,7 +421,7 @@ class Source(Message):
 
     @property
     def names_object(self) -> bool:
-        """True if the source is one S3 object of rows; of others only looking tells."""
+        """True if the source is one S3 object of rows; for others it depends on what is found."""
         is_export = self.kind.may_be_export and is_export_manifest(self.key or "")
         return self.key is not None and not is_export
 
@@ -434,7 +434,7 @@ class Source(Message):
     def is_ranged(self) -> bool:
         """True if a byte range can be read by itself, not from the object's beginning.
 
-        With `auto` each of several objects may be compressed, which only opening it tells.
+        With `auto` each of several objects may be compressed, which is known once it is opened.
         """
         is_plain = self.compression in (UNCOMPRESSED, AUTO)
         return not self.kind.is_container and is_plain and self.is_bytewise

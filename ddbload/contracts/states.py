@@ -294,7 +294,7 @@ class RunCompleted(Message):
     error: str | None
     """Name of the error; its message may name a column, and is in the report."""
     execution: str | None
-    """ARN of the execution. With `redrives` it tells the attempts of a run apart."""
+    """ARN of the execution. With `redrives` it distinguishes the attempts of a run."""
     redrives: int
     """Number of times that the execution was redriven before."""
     loaded_before: Annotated[LoadedBefore | None, SPARSE] = None
@@ -306,7 +306,7 @@ class RunCompleted(Message):
 def stopped_execution(event: object) -> tuple[str, int | None]:
     """Read Step Functions' event "Execution Status Change": the ARN, and the number of redrives.
 
-    The number is that before the execution ended; None if not told. Unknown fields are allowed: the
+    The number is that before the execution ended; None if unknown. Unknown fields are allowed: the
     event belongs to AWS. Raises `InvalidPayload`.
     """
     detail = JsonObjectReader(event, "event").nested("detail")

@@ -57,7 +57,7 @@ class SourceBucket(Message):
         return f"{self.bucket}/{self.prefix}" if self.prefix else self.bucket
 
     def covers(self, bucket: str, name: str) -> bool:
-        """Tell whether a key, or a listing's prefix, lies in the part that may be read."""
+        """Return whether a key, or a listing's prefix, lies in the part that may be read."""
         return bucket == self.bucket and name.startswith(self.prefix)
 
     def to_text(self) -> str:
@@ -104,7 +104,7 @@ UPLOADS = "DDBLOAD_UPLOADS"
 DEFAULT_MEMORY_MB = 1769
 """Memory of preflight, report and on_stopped, with which Lambda gives them one full vCPU.
 
-They compute, and somebody waits for them: with less memory they take longer, for the same price.
+They compute while a user waits: with less memory they take longer, for the same price.
 """
 IMPORT_MEMORY_MB = 768
 """Memory of import_chunk: 0.43 vCPU, which mostly waits for the table, and waiting is paid.
@@ -156,7 +156,7 @@ class Upload(Record):
     @property
     def run(self) -> str:
         """Id of the run, and name of its first execution; equal for equal object versions."""
-        # Without versioning the sequencer tells versions apart, so that an old file which is
+        # Without versioning the sequencer distinguishes versions, so that an old file which is
         # uploaded again is loaded again.
         is_versioned = self.version_id not in (None, "null")
         version = (self.version_id if is_versioned else self.sequencer) or ""
@@ -273,7 +273,7 @@ _SEQUENCER = re.compile("[0-9a-f]{1,64}", re.ASCII | re.IGNORECASE)
 
 
 def is_sequencer(text: str | None) -> bool:
-    """Tell whether a text is a sequencer, a hexadecimal number. Others give no order."""
+    """Return whether a text is a sequencer, a hexadecimal number. Others give no order."""
     return text is not None and _SEQUENCER.fullmatch(text) is not None
 
 
@@ -324,7 +324,7 @@ class UploadOrder(Message):
         return loaded if loaded is not None and loaded.rank > claim.rank else None
 
     def has(self, run: str) -> bool:
-        """Tell whether the upload of a run is loaded or waits."""
+        """Return whether the upload of a run is loaded or waits."""
         return any(each.run == run for each in self.claims)
 
     def with_loaded(self, claim: UploadClaim, execution: str | None) -> Self:

@@ -264,7 +264,7 @@ def _make_private(folder: Path) -> None:
             found = each.stat()
             if found.st_uid != os.geteuid() or stat.S_IMODE(found.st_mode) & 0o022:
                 raise ToolsUnavailable(
-                    f"{each} belongs to somebody else, or others may write to it, so programs in"
+                    f"{each} belongs to another user, or others may write to it, so programs in"
                     " it cannot be trusted: change that, or name another folder by XDG_CACHE_HOME"
                 )
     except OSError as error:

@@ -2,7 +2,7 @@
 
 A digest is 128 bits of the BLAKE2b hash of an item's canonical JSON: members in the order of their
 names, numbers by value, members of sets in order. Unequal items have the same digest once in
-2^128 pairs, so that two tables of ten million items each are told apart.
+2^128 pairs, so that two tables of ten million items each are distinguished.
 """
 
 from __future__ import annotations

@@ -75,7 +75,7 @@ class WriteMode(Record):
     before: str = "may have been there before"
     """Doubt about an item that an earlier request may have written."""
     superseded: str = "superseded by a later row of the same key"
-    """What became of superseded rows."""
+    """Fate of superseded rows, in words."""
     effect: str | None = None
     """Verb for what a row does to any item with its key."""
     loading: str = "loading it into"

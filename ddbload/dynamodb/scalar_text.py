@@ -5,8 +5,8 @@ The limits are from "Supported data types and naming rules in Amazon DynamoDB" a
 
 Times have no locale. Type `epoch` reads them as whole seconds since 1970, which DynamoDB's TTL goes
 by: dates and times of ISO 8601 in the extended form, or a count of seconds, milliseconds,
-microseconds or nanoseconds, which the size of the number tells apart. `TimeFormat` reads times that
-are written otherwise, by the directives of strptime.
+microseconds or nanoseconds, which the size of the number distinguishes. `TimeFormat` reads times
+that are written otherwise, by the directives of strptime.
 """
 
 from __future__ import annotations

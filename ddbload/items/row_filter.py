@@ -33,7 +33,7 @@ from ddbload.rows.blocks import Defect
 from ddbload.rows.columns import Columns, from_octets, to_octets
 
 FILTERED = Defect("filtered", "left out by 'where'")
-"""What a build returns for a row that `where` leaves out: it is neither an item nor a reject."""
+"""Result of a build for a row that `where` leaves out: it is neither an item nor a reject."""
 
 _COMPARE: Mapping[str, Callable[[Any, Any], bool]] = {
     EQUAL: operator.eq,

@@ -66,7 +66,7 @@ DATE_FORMATS = tuple(
     for sign in "/.- "
     for time in ("", " %H:%M", " %H:%M:%S")
 )
-"""Formats of times that are told apart. Others have to be declared."""
+"""Formats of times that are distinguished. Others have to be declared."""
 _TYPED_CELL = re.compile(
     r"\s*(?:\[|\{\s*\"[^\"]*\"\s*:)\s*\{\s*\"(?:S|N|B|BOOL|NULL|[SNB]S|L|M)\"\s*:"
 )
@@ -94,7 +94,7 @@ class TypeGuess:
     """
 
     def __init__(self, signs: str = "", formats: Sequence[str] = ()) -> None:
-        """Take the signs of `plain_number`, and formats of times to tell apart: `DATE_FORMATS`."""
+        """Take the signs of `plain_number`, and formats of times to distinguish: `DATE_FORMATS`."""
         self._signs = signs
         self.formats = tuple(formats)
         """Formats of times that fit all cells."""
@@ -170,7 +170,7 @@ class TypeGuess:
             return InferredType(f"date:{self.formats[0]}", "dates of one form, or epoch: for TTL")
         if self.formats:
             types = " or ".join(f"date:{each}" for each in self.formats)
-            return InferredType("S", f"dates, and no day above 12 tells the order: declare {types}")
+            return InferredType("S", f"dates, and no day above 12 shows the order: declare {types}")
         if self.looks("yes_no"):
             return InferredType("S", "yes and no or the like; declare BOOL if meant so")
         if self.looks("json"):
@@ -247,7 +247,7 @@ class SettledCells(NamedTuple):
 
     types: tuple[str, ...] = ()
     notices: tuple[str, ...] = ()
-    """What was decided, with the option that decides otherwise."""
+    """The decision, with the option that decides otherwise."""
     numbers: tuple[str, ...] = ()
     """Attributes without a declared type that look like numbers, and become strings."""
 

@@ -101,6 +101,6 @@ class RememberingStore(Store):
         return name in self._known or is_absent
 
     def _is_own(self, name: str) -> bool:
-        """Tell whether a name is of this invocation's run, and nobody else has to write it."""
+        """Return whether a name is of this invocation's run, and written by no other."""
         below = name.removeprefix(self._run)
         return below != name and not below.startswith(_SHARED)

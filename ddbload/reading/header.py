@@ -242,7 +242,7 @@ def _framed_header(file: DecodedSource, source: Source, start: Cursor, *, delete
 def _json_sample(
     file: DecodedSource, start: Cursor, keys: Collection[str]
 ) -> tuple[bytes, bool] | None:
-    """Read as much as tells the layout, and tell if it is all; None if it begins as lines do."""
+    """Read enough to detect the layout, and return whether it is all; None for JSON Lines."""
     data, most = b"", _JSON_BYTES
     for piece in file.stream(start.byte, None, _JSON_PIECE_BYTES):
         data += piece
@@ -286,7 +286,7 @@ def _refuse_other_json(file: DecodedSource, start: Cursor, keys: Collection[str]
 def _first_line(
     file: DecodedSource, skip_lines: int, source: Source | None = None
 ) -> tuple[Cursor, bool]:
-    """Find the first line after byte order mark and skipped lines; also tell if the file ends.
+    """Find the first line after byte order mark and skipped lines; return it, and if the file ends.
 
     With `source`, refuse text that is not of its kind, unless lines are skipped.
     """
@@ -383,7 +383,7 @@ def match_columns(
     places = {column: place for place, column in enumerate(columns)}
     shared = [column for column in own if column in places]
     if not shared:
-        # What stands there may be a row: do not show it.
+        # The first line may be a row: do not show it.
         raise HeaderMismatch(
             f"{name} has {_columns(own)} and none has the name of one of the first object's"
             f" {len(columns)}: its first row may be no header, or it has another delimiter;"
@@ -402,7 +402,7 @@ def match_columns(
         column = "a column" if twice is None else f"column {twice}"
         raise HeaderMismatch(
             f"{name} has {column} twice, and its header differs from the first object's, so that"
-            f" nobody knows which of the two is which: {_APART}, with --columns"
+            f" the two cannot be matched: {_APART}, with --columns"
         )
     for place, column in enumerate(own):
         is_unnamed = place in header.unnamed

@@ -390,8 +390,8 @@ def first_bytes(raw: ByteSource) -> bytes:
 def refuse_empty(name: str, source: Source, declared: str = AUTO) -> None:
     """Raise `DamagedCompression` for an empty object that should be compressed.
 
-    The compression is `declared`, or the name tells it. Even compressed nothing has some bytes, so
-    an empty object was not written to its end.
+    The compression is `declared`, or follows from the name. Even compressed nothing has some bytes,
+    so an empty object was not written to its end.
     """
     kind = compression_by_name(name) if declared == AUTO else declared
     if source.compression == UNCOMPRESSED or kind in (None, UNCOMPRESSED):
@@ -403,5 +403,5 @@ def refuse_empty(name: str, source: Source, declared: str = AUTO) -> None:
 
 
 def known_size(file: DecodedSource) -> int | None:
-    """Return the bytes there are to read; None if only reading tells (compressed, decoded)."""
+    """Return the bytes there are to read; None if unknown before reading (compressed, decoded)."""
     return file.inner.size if file.plain else None

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 R = TypeVar("R")
 MakeWorker = Callable[[Callable[[], bool], Callable[[Any], None]], Callable[[T], R]]
-"""Maker of a process's worker, from a function that tells whether to stop and one that reports
+"""Maker of a process's worker, from a function that returns whether to stop and one that reports
 progress. It is pickled, or inherited by a fork."""
 POOL_POLL_SECONDS = 0.1
 """Seconds between two looks at the reports of workers, and at whether to stop."""
@@ -36,7 +36,7 @@ class ProcessPool(Generic[T, R]):
     """Pool of worker processes for tasks.
 
     They ignore Ctrl-C and SIGTERM, which a terminal or a service manager sends to all processes:
-    this process tells them when to stop.
+    this process stops them.
     """
 
     def __init__(

@@ -201,7 +201,7 @@ class RunReader:
     ) -> Iterator[Block | None]:
         """Read an object's rows from `start` to `end` as blocks; None for a piece without row end.
 
-        Positions count among the rows of all objects. `end`: None if only reading tells it.
+        Positions count among the rows of all objects. `end`: None if unknown before reading.
         `knows_line`: the line of `start` is that of the source. Raises `RowTooLong`.
         """
         limit = self.record.payload.options.row_limit
@@ -224,7 +224,7 @@ def iter_row_blocks(
 ) -> Iterator[Block | None]:
     """Read blocks of whole rows from the splitter's position on, one for each piece read.
 
-    Yields None for a piece in which no row ends. `end`: None if only reading tells it. The last
+    Yields None for a piece in which no row ends. `end`: None if unknown before reading. The last
     block may end with a row without a line end. Raises `RowTooLong`.
     """
     begin = splitter.at.byte
@@ -258,7 +258,7 @@ def slice_for_object(
 ) -> ObjectSlice:
     """Return the slice of the run's rows that an object holds; `base` is its offset in the run.
 
-    Its size is that of the object as stored; for compressed or decoded text only reading tells.
+    Its size is that of the object as stored, since that of its text may be unknown before reading.
     Raises `HeaderMismatch` and as `read_header`.
     """
     raw = file.inner
@@ -279,7 +279,7 @@ def slice_for_object(
 
 
 def expected_bytes(record: RunRecord) -> int:
-    """Return the bytes there are to read; as stored, if only reading tells (compressed)."""
+    """Return the bytes there are to read; as stored, if compressed."""
     if record.size is not None:
         return record.size
     return int(record.pinned["bytes" if record.objects is not None else "size"])
@@ -327,7 +327,7 @@ def read_chunk(
                 if file.has_seek_points:
                     point = _find_seek_point(chunk, at, object_slice, ledger)
                     trail.begin(object_slice.base, object_slice.skip, point)
-                    # What is decompressed in no time needs no points.
+                    # Data that is decompressed in no time needs no points.
                     needs_points = (end or object_slice.end) - at.byte > trail.every
                     file.seek(point, trail if needs_points else None)
                 is_last = end is None or end == object_slice.end

@@ -287,7 +287,7 @@ class JsonFramer:
                 # An empty array, as if it had a number.
                 self._scanner = scan_start(before[: self._start] + b"0", self._table)[0]
                 self._scanner.kind, self._scanner.has_rows = PAGES, True
-            # What is between the first array and the one at which reading began is not read.
+            # Text between the first array and the one at which reading began is not read.
             self._scanner.is_known = begin in (None, self._start)
         return self._scanner
 

@@ -317,7 +317,7 @@ class TableReadings:
         for place, each in enumerate(given):
             columns, rows = name_columns(each, number=True)[0], (first, *reading.rows)
             named = replace(reading, header=False, columns=columns, names=columns, rows=rows)
-            # What the cells without a name are, only a person sees.
+            # Only a person can name the cells without a name.
             is_best = not place and has_row_names == has_cells and len(names) < width
             yield Candidate(named, base * (0.95 - place / 100), why, False, is_best)
         evidence = header_evidence(first, reading.rows)
@@ -363,7 +363,7 @@ class TableReadings:
         line = EXCEL_LINE.match(self._data)
         table = None if line is None else self._sample.table(line[1].decode("latin-1"))
         if table is not None and len(table.rows) > 1 and table.rows[1]:
-            why = "tells Excel the delimiter and names no columns"
+            why = "names the delimiter for Excel, and no columns"
             fits = table.fit(1, len(table.rows[1])) == 1
             yield Candidate(table.reading(1), 2.0, why, fits)
 

@@ -260,7 +260,7 @@ def _require_stopped(ledger: Ledger, context: Context) -> None:
     working = [each for each in _wait(ledger, context)[0] if each.working]
     if working:
         raise RunUnderWay(
-            f"{len(working)} workers of run {ledger.run} have been told to stop and still work,"
+            f"{len(working)} workers of run {ledger.run} were asked to stop and still work,"
             f" {working[0].progress.worker} for example: repeat the command when their requests"
             " are answered"
         )

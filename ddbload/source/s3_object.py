@@ -234,7 +234,7 @@ def open_s3(
     def look() -> Any:
         nonlocal data
         if head_bytes:
-            # What GET refuses (an empty object, an archived one, a missing one) HEAD explains.
+            # HEAD explains why GET refuses an empty, archived or missing object.
             with suppress(client.exceptions.ClientError):
                 first = f"bytes=0-{head_bytes - 1}"
                 found: Any = client.get_object(Bucket=bucket, Key=key, Range=first, **version)

@@ -186,7 +186,7 @@ class Chunker:
         if self._at.byte > object_slice.base:
             self._open.start_point = self._ledger.find_seek_point(self._at.byte)
         self._trail.begin(object_slice.base, object_slice.skip, self._open.start_point)
-        # What is decompressed in no time needs no points.
+        # Data that is decompressed in no time needs no points.
         needs_points = self._is_indexed or file.inner.size > POINT_BYTES
         file.seek(self._open.start_point, self._trail if needs_points else None)
 
@@ -283,8 +283,8 @@ class Chunker:
 MAX_OBJECTS = 400
 """Most small objects of one chunk: more would keep one worker busy for too long."""
 DOUBLE_AFTER_CHUNKS = 2_500
-"""Chunks of a size in a compressed object. The next ones are twice as large, since nobody knows how
-many there will be: 10 TB make 20,000."""
+"""Chunks of a size in a compressed object. The next ones are twice as large, since their number is
+unknown: 10 TB make 20,000."""
 _PARALLEL_WRITES, _WRITES_AHEAD = 16, 64
 """Lists of a chunk's objects that are written concurrently, and that may wait to be written."""
 
@@ -318,7 +318,7 @@ class OpenChunk:
         self._slices, self._slice_bytes = list[ObjectSlice](), 0
 
     def has_room(self, size: int) -> bool:
-        """Tell whether so many bytes of a whole object still belong to the chunk."""
+        """Return whether so many bytes of a whole object still belong to the chunk."""
         return self._slice_bytes + size <= self._record.chunk_bytes
 
     def begin_object(self, at: Cursor, size: int) -> None:

@@ -185,7 +185,7 @@ def _failure(answer: Mapping[str, Any]) -> Failure | None:
     if status in (EXECUTION_RUNNING, EXECUTION_SUCCEEDED, "PENDING_REDRIVE"):
         return None
     hint = {
-        EXECUTION_ABORTED: "somebody stopped the execution; resume takes the run up again",
+        EXECUTION_ABORTED: "a user stopped the execution; resume takes the run up again",
         EXECUTION_TIMED_OUT: "the execution took longer than it may; resume takes the run up again",
     }
     error = answer.get("error") or status.title().replace("_", "")

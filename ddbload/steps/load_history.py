@@ -40,7 +40,7 @@ RECORD_SECONDS = 60.0
 
 
 def may_begin(ledger: Ledger, claimed: float, context: Context) -> bool:
-    """Tell whether a run without a record, which claimed what it shall write, may still begin."""
+    """Return whether a run without a record, which claimed what it shall write, may still begin."""
     request = ledger.find_request()
     has_failed = request is not None and request.failure is not None
     return not has_failed and context.now() - claimed < RECORD_SECONDS
@@ -301,7 +301,7 @@ def _claimed(claim: LoadClaim, context: Context) -> Iterable[tuple[str, str | No
 
 
 def _has_ended(claim: LoadClaim, context: Context) -> bool:
-    """Tell whether the run of a claim has ended. One that was stopped is to be resumed."""
+    """Return whether the run of a claim has ended. One that was stopped is to be resumed."""
     ledger = Ledger(context.store, claim.run)
     report, record = ledger.find_report(), ledger.find_record()
     if record is None:

@@ -406,8 +406,8 @@ def _check_same_source(
 ) -> None:
     """Raise `SourceChanged` if the source, or the first of its objects, is another version.
 
-    What is left to import notices changes itself. A run that is done has nothing left, so all of
-    its files are looked at, which unlike objects cost no requests.
+    Importing what is left detects changes. A run that is done has nothing left, so all of its files
+    are looked at, which unlike objects cost no requests.
     """
     if existing.objects is None:
         with closing(open_source(payload.source, context)) as raw:

@@ -80,7 +80,7 @@ class PreparedRun(Record):
     record: RunRecord
     detected: DetectedFormat
     notices: tuple[str, ...] = ()
-    """What was decided about the cells of columns."""
+    """Decisions about the cells of columns."""
 
 
 class _FirstObject(Record):
@@ -89,7 +89,7 @@ class _FirstObject(Record):
     name: str
     pinned: Pinned
     size: int | None
-    """Bytes to read; None if only reading tells (compressed, decoded)."""
+    """Bytes to read; None if unknown before reading (compressed, decoded)."""
     detected: DetectedFormat
     header: Header
     cells: SettledCells
@@ -431,7 +431,7 @@ def _with_encoding(raw: ByteSource, source: Source) -> Source:
 
 
 def _sample(file: DecodedSource, skip_lines: int) -> tuple[bytes, bool]:
-    """Read the first bytes after skipped lines; also tell whether these are all bytes."""
+    """Read the first bytes after skipped lines; also return whether these are all bytes."""
     start = read_start(file, _MOST_BYTES, SNIFFED_BYTES)[:_MOST_BYTES]
     whole = len(start) < _MOST_BYTES
     if skip_lines:

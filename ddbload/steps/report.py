@@ -118,7 +118,7 @@ def report_execution(
     while True:
         last = ledger.last_report()
         # Asked after the report is read: whoever takes up the run is noticed here, or by the
-        # report's write. What succeeded is true, whoever says it.
+        # report's write. A success is true, whichever attempt reports it.
         is_own = cache(lambda: task.execution in (None, ledger.find_execution()))
         if caught is not None and not is_own() and not ledger.is_cancelled:
             return _failed(run, caught, aborted=aborted)
@@ -209,7 +209,7 @@ def _find_sums(
 
 
 def _is_later(report: Report | None, attempt: ExecutionAttempt | None) -> bool:
-    """Tell whether a report is of a later attempt of the same execution."""
+    """Return whether a report is of a later attempt of the same execution."""
     found = None if report is None else report.attempt
     if found is None or attempt is None:
         return False
@@ -259,7 +259,7 @@ class SeenRun(Record):
     state: RunState
     record: RunRecord | None
     request: RunRequest | None
-    """What was asked of a run that has no record; None for one that has."""
+    """Request of a run that has no record; None for one that has."""
     report: Report
     """The run's sums, with the status and error of its state."""
     heartbeat: Heartbeat | None
@@ -340,7 +340,7 @@ def read_run(
     )
     state = judge(facts, now)
     if record is not None and counted is None and facts.ending is not None and not state.reported:
-        # Only the segments tell whether the run is complete, whatever the execution says.
+        # Only the segments show whether the run is complete, whatever the execution says.
         counted = _count(record, ledger, now)
         state = judge(replace(facts, counted=counted), now)
     if not state.running and (state.reported or heartbeat is None or heartbeat.state != ALIVE):
@@ -378,7 +378,7 @@ def why_not_resumable(seen: SeenRun) -> str | None:
 
 
 def is_input_gone(seen: SeenRun) -> bool:
-    """Tell whether the run read a copy of standard input, a pipe or a file that was removed."""
+    """Return whether the run read a copy of standard input, a pipe or a file that was removed."""
     path = None if seen.request is None else seen.request.payload.source.path
     if seen.record is not None:
         path = seen.record.pinned.get("path")
@@ -386,7 +386,7 @@ def is_input_gone(seen: SeenRun) -> bool:
 
 
 def _at_work(report: Report, heartbeat: Heartbeat | None, workers: Sequence[SeenWorker]) -> Report:
-    """Add what workers tell of rows whose segments are not written yet."""
+    """Add the progress of workers on rows whose segments are not written yet."""
     totals = sum((each.progress.totals for each in workers), WorkTotals())
     rows, done, size = totals.rows, totals.bytes, report.size
     if heartbeat is not None:
@@ -405,7 +405,7 @@ def _at_work(report: Report, heartbeat: Heartbeat | None, workers: Sequence[Seen
 
 
 def is_gone(heartbeat: Heartbeat) -> bool:
-    """Tell whether a heartbeat's process is known not to exist; only on its own machine."""
+    """Return whether a heartbeat's process is known not to exist; only on its own machine."""
     if (heartbeat.host, heartbeat.boot) != machine():
         return False
     try:
@@ -419,9 +419,9 @@ def is_gone(heartbeat: Heartbeat) -> bool:
 
 
 def is_another(heartbeat: Heartbeat) -> bool:
-    """Tell whether another process than this one wrote a heartbeat.
+    """Return whether another process than this one wrote a heartbeat.
 
-    The process id alone does not tell: a restarted container may get the same one.
+    The process id alone is not enough: a restarted container may get the same one.
     """
     return (*machine(), os.getpid()) != (heartbeat.host, heartbeat.boot, heartbeat.pid)
 

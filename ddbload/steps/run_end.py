@@ -67,7 +67,7 @@ def announce(
 
     A mark in the store keeps a repeated invocation from sending it again. It is written after the
     event, so an invocation that is killed in between sends twice rather than never; `execution`
-    and `redrives` tell receivers that it is the same event. An error must not fail the run.
+    and `redrives` show receivers that it is the same event. An error must not fail the run.
     """
     context.measure({_METRICS.get(outcome.status, RUNS_FAILED): 1})
     try:
@@ -83,7 +83,7 @@ def announce(
 
 
 def is_announced(attempt: ExecutionAttempt | None, context: Context) -> bool:
-    """Tell whether the event of an attempt was sent."""
+    """Return whether the event of an attempt was sent."""
     return attempt is not None and context.store.get(_mark(attempt)) is not None
 
 
@@ -208,7 +208,7 @@ def _cancel(ledger: Ledger, record: RunRecord, stopped: str, context: Context) -
 
 
 def _is_taken_up(ledger: Ledger, stopped: str) -> bool:
-    """Tell whether another execution works on the run, or `resume` is about to start one."""
+    """Return whether another execution works on the run, or `resume` is about to start one."""
     if ledger.find_execution() not in (None, stopped):
         return True
     return _is_resumed(ledger.find_control(), stopped)

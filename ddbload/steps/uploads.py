@@ -99,7 +99,7 @@ def on_upload(
 ) -> dict[str, Any]:
     """Start a run for an upload, unless its object version started one before.
 
-    The ledger tells whether the version started a run. The execution's name only prevents two
+    The ledger shows whether the version started a run. The execution's name only prevents two
     runs of simultaneous deliveries. A failed run is not started again: `resume` continues it.
     An upload that is older than another that got a run starts none. Returns the outcome, the run's
     id and the execution's ARN.
@@ -216,7 +216,7 @@ def wait_for_turn(
 def _is_older_alive(
     order: UploadOrder, claim: UploadClaim, execution: str, context: Context
 ) -> bool:
-    """Tell whether the run of an older upload is at work, or may still start."""
+    """Return whether the run of an older upload is at work, or may still start."""
     executions = Executions.beside(
         execution, context.clients.stepfunctions, retry_policy=context.retry_policy
     )

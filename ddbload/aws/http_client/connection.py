@@ -164,7 +164,7 @@ class Connection:
         return response
 
     def is_quiet(self) -> bool:
-        """Tell whether an idle connection is still open, and no unexpected data have come."""
+        """Return whether an idle connection is still open, and no unexpected data have come."""
         if not self._poll.poll(0):
             return True
         try:

@@ -188,7 +188,7 @@ class HttpLoop:
         self._selector.close()
 
     abandon = close
-    """Also for requests in flight that nobody waits for."""
+    """Also cancels requests in flight."""
 
     # Connecting
 
@@ -319,7 +319,7 @@ class HttpLoop:
             self._drop(connection)
 
     def _is_repeated(self, connection: Connection, response: Response) -> bool:
-        """Tell by its request id whether a response repeats the connection's last one."""
+        """Return, by its request id, whether a response repeats the connection's last one."""
         request_id = response.headers.get(_REQUEST_ID) or response.headers.get(_S3_REQUEST_ID)
         if request_id is None:
             return False

@@ -169,7 +169,7 @@ class SigningCredentials:
         return time.time() + self._skew
 
     def may_pass(self, failure: AwsFailure, headers: Mapping[str, str], generation: int) -> bool:
-        """Tell whether a refused request may pass with a new signature, and prepare for it.
+        """Return whether a refused request may pass with a new signature, and prepare for it.
 
         `headers`: of the response. `generation`: the one that the request was signed with.
         """
@@ -255,7 +255,7 @@ def _reason_of(error: Exception) -> str:
 
 
 def has_proxy(url: str) -> bool:
-    """Tell whether botocore would use a proxy for this URL."""
+    """Return whether botocore would use a proxy for this URL."""
     return ProxyConfiguration(get_environ_proxies(url)).proxy_url_for(url) is not None
 
 

@@ -28,7 +28,7 @@ MAKES_PARTS = {
     BZIP2: "pbzip2, which makes many streams",
     XZ: "gzip in several files",
 }
-"""What can only be decompressed from its beginning, and what makes smaller ones."""
+"""Compressions that are read from the beginning, and programs that write them in parts."""
 # The largest window that the zstd command uses by default. The window is held in memory. Of xz, the
 # memory of all, which is 65 MiB for its highest level.
 _MAX_WINDOW_BYTES = 128 * 1024 * 1024

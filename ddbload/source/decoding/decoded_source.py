@@ -407,7 +407,7 @@ def transcode(pieces: Iterator[bytes], encoding: str, name: str) -> Iterator[byt
             text = decoder.decode(block or b"", final=ended)
         except UnicodeError:
             raise UnsupportedFormat(
-                f"{name} is not wholly text in {encoding}, and this encoding does not tell where"
+                f"{name} is not wholly text in {encoding}, and this encoding does not show where"
                 " sound text begins again; check --encoding"
             ) from None
         if text and not begun:

@@ -51,7 +51,7 @@ def guessed(*cells: str) -> TypeGuess:
         (["12/31/2024", "01/02/2024", ""], "date:%m/%d/%Y", "dates of one form"),
         (["1.2.2024 10:05", "28.2.2024 0:00"], "date:%d.%m.%Y %H:%M", "dates of one form"),
         (["01-Feb-2024"], "date:%d-%b-%Y", "dates of one form"),
-        (["01/02/2024"], "S", "no day above 12 tells the order: declare date:%d/%m/%Y or date:%m"),
+        (["01/02/2024"], "S", "no day above 12 shows the order: declare date:%d/%m/%Y or date:%m"),
         (["31/12/2024", "12/31/2024"], "S", "text"),
         (["30/02/2024"], "date:%d/%m/%Y", "dates of one form"),
         (["31/12/2024", "N/A"], "S", "stand for nothing"),

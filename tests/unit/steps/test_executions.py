@@ -69,7 +69,7 @@ def test_state_that_grew_too_large_is_explained(executions, fake):
         (
             "ABORTED",
             {},
-            Failure("Aborted", "somebody stopped the execution; resume takes the run up again"),
+            Failure("Aborted", "a user stopped the execution; resume takes the run up again"),
         ),
         ("TIMED_OUT", {"error": "States.Timeout", "cause": "c"}, Failure("States.Timeout", "c")),
     ],
