@@ -67,7 +67,7 @@ _good_cells = {
 _bad_cells = {
     "S": st.text(_characters, max_size=30),
     "N": st.sampled_from(["1e-999", "1,5", ",", "1,000.5"]) | numerals,
-    "BOOL": st.sampled_from(["y", "ſ", "2", "TRUE ", "nо"]),
+    "BOOL": st.sampled_from(["ye", "ſ", "2", "TRUE ", "nо"]),
     **{
         kind: st.sampled_from([text for each, text in BAD if each == kind])
         for kind in sorted({kind for kind, _ in BAD})

@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ddbload.contracts.run_record import KeyAttribute, Table
+from ddbload.dynamodb.limits import MAX_DIGITS
 from ddbload.dynamodb.scalar_text import BadValue, TimeFormat, parse_number, plain_number
 from ddbload.items.batch_encoder import BatchEncoder
 from ddbload.items.item_requests import ItemBuilder, put_request
@@ -22,7 +23,9 @@ _NO_BREAK = "\u00a0\u202f"
 
 
 @given(
-    st.decimals(allow_nan=False, allow_infinity=False, min_value=-(10**15), max_value=10**15),
+    st.decimals(
+        allow_nan=False, allow_infinity=False, min_value=-(10**15), max_value=10**15
+    ).filter(lambda value: len(value.as_tuple().digits) <= MAX_DIGITS),
     st.sampled_from([".", ","]),
     SEPARATORS,
     st.booleans(),

@@ -54,7 +54,10 @@ BAD = {
     },
 }
 """Types with cells that are not of this type."""
-BOOLEANS = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
+BOOLEANS = {
+    **dict.fromkeys(["true", "t", "yes", "y", "on", "1"], True),
+    **dict.fromkeys(["false", "f", "no", "n", "off", "0"], False),
+}
 
 
 def decimal_of(text: str) -> Decimal | None:
