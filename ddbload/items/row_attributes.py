@@ -331,7 +331,8 @@ class ItemLayout(Record):
             parts = [cells[self.columns.index(name)] for name in origin.names]
             made.append(_fill_columns(origin, parts, columns.height))
         longest = None if is_composed else columns.longest
-        return replace(columns, cells=made, longest=longest, plain=plain)
+        lengths = columns.lengths if made == columns.cells else None
+        return replace(columns, cells=made, longest=longest, plain=plain, lengths=lengths)
 
 
 def _fill_columns(template: Template, parts: Sequence[Sequence[str]], count: int) -> Sequence[str]:

@@ -173,7 +173,7 @@ class FieldEncoder:
             return columns
         positions = [position(self._started, places.byte(row)) for row in columns.numbers]
         longest = None if columns.longest is None else columns.longest + 1 + POSITION_LENGTH
-        return replace(columns, cells=[*columns.cells, positions], longest=longest)
+        return replace(columns, cells=[*columns.cells, positions], longest=longest, lengths=None)
 
 
 class DelimitedRowEncoder(RowEncoder):

@@ -11,6 +11,7 @@ from typing import Any
 
 from ddbload.contracts.run_record import RunRecord
 from ddbload.dynamodb.limits import WRITE_UNIT_BYTES
+from ddbload.items.batch_encoder import join_text
 from ddbload.items.row_attributes import item_layout
 from ddbload.items.row_values import RowValues
 from ddbload.items.type_inference import DATE_FORMATS, TypeGuess
@@ -49,7 +50,7 @@ class ItemSizes:
         self.bytes += sum(sizes)
         if high <= WRITE_UNIT_BYTES:
             # Size 0 stands for no item.
-            self.units += len(sizes) - sizes.count(0)
+            self.units += len(sizes) - (0 if low else sizes.count(0))
         else:
             self.units += sum([-(-size // WRITE_UNIT_BYTES) for size in sizes])
         self.largest = max(self.largest, high)
@@ -182,7 +183,7 @@ class Survey:
             elif len(self._rejects) < MAX_REJECT_KINDS:
                 kind["first"]["line"] += lines
                 self._rejects[place] = kind
-        for name, guess in other.columns.items():
+        for name, guess in other.columns.items() if other.columns is not self.columns else ():
             self.columns[name].merge(guess)
         for name, types in other.documents.items():
             self._count_types(name, types)
@@ -323,5 +324,6 @@ class SurveyJob(Record):
 def _key_bytes(parts: Sequence[Sequence[str]]) -> list[bytes]:
     """Encode keys, given in octets by column, as unambiguous bytes."""
     # Neither byte occurs in octets.
-    texts = parts[0] if len(parts) == 1 else map("\xfe".join, zip(*parts, strict=True))
-    return NO_OCTET.join(texts).encode("latin-1").split(NO_OCTET.encode("latin-1"))
+    marks = [*[("", "\xfe")] * (len(parts) - 1), ("", "")]
+    text = join_text(parts, marks, "", NO_OCTET)
+    return text.encode("latin-1").split(NO_OCTET.encode("latin-1"))[:-1]
