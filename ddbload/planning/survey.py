@@ -164,12 +164,9 @@ class Survey:
             self.expansion = (self.bytes + rows) / stored
         elif other._first_kept > self.kept > 0:
             self.expansion = self.bytes / self.kept
-        self.rows += other.rows
-        self.filtered += other.filtered
-        self.rejected += other.rejected
-        self.bytes += other.bytes
+        for name in ("rows", "filtered", "rejected", "bytes", "deletions"):
+            setattr(self, name, getattr(self, name) + getattr(other, name))
         self.kept = other.kept or self.kept
-        self.deletions += other.deletions
         self.sizes.merge(other.sizes)
         self.hot.merge(other.hot)
         self.keys.merge(other.keys)
