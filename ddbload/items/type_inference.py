@@ -61,7 +61,7 @@ _IMPLIED = {
 }
 """Patterns that all texts match that match another."""
 _WHOLE = ["whole", *_IMPLIED["whole"]]
-"""Patterns that are left when all cells are whole numbers, of more than one digit."""
+"""Patterns that match all cells of a column of whole numbers, as far as they have been seen."""
 DATE_FORMATS = tuple(
     day.format(sign) + time
     for day in ("%d{0}%m{0}%Y", "%m{0}%d{0}%Y", "%Y{0}%m{0}%d", "%d{0}%b{0}%Y")
@@ -114,11 +114,11 @@ class TypeGuess:
 
     def add(self, cells: Sequence[str]) -> None:
         """Examine cells in octets, in the file's order."""
-        is_text, is_whole = not self._open and not self.formats, self._open == _WHOLE
+        is_whole = self._open == _WHOLE
         texts: Collection[str] = cells
         if self.formats or len(set(cells[:FIRST_CELLS])) <= FIRST_CELLS // 2:
             texts = set(cells)
-        elif not is_text and not is_whole:
+        elif self._open and not is_whole:
             # Shapes ask about zeros, but not about other digits.
             texts = set(with_ones(cells))
         lengths = set(map(len, texts))
@@ -133,7 +133,7 @@ class TypeGuess:
             return
         if not lengths.isdisjoint(_MARKER_LENGTHS):
             self.has_markers = self.has_markers or not _MARKERS.isdisjoint(texts)
-        if is_text:
+        if not self._open and not self.formats:
             return
         texts = set(texts) - _SKIPPED
         self.formats = tuple(

@@ -28,8 +28,6 @@ HOT_SHARE = 0.05
 _BUCKETS = 256
 """Buckets by the last byte of the hash. Counting one bucket at a time takes little memory."""
 
-_HASH_KEY = int.from_bytes(MAGIC_NUMBER, "little")
-
 
 class KeyCounter:
     """Counter of distinct and repeated keys in bounded memory.
@@ -48,7 +46,8 @@ class KeyCounter:
     def add(self, keys: Iterable[bytes]) -> None:
         """Count keys, given as bytes."""
         # Unlike hash(), this is the same in all processes, and takes a tenth of a BLAKE2b's time.
-        octets = b"".join(map(source_hash, repeat(_HASH_KEY), keys))
+        # Its public form, `importlib.util.source_hash`, takes half as much time again.
+        octets = b"".join(map(source_hash, repeat(int.from_bytes(MAGIC_NUMBER, "little")), keys))
         hashes, fresh = array("Q", octets), self._fresh
         self._rows += len(hashes)
         deque(map(array.append, map(fresh.__getitem__, octets[7::8]), hashes), maxlen=0)
@@ -96,6 +95,7 @@ class KeyCounter:
         mask = (1 << self._bits) - 1
         for bucket, fresh in enumerate(self._fresh):
             if not mask and not self._hashes[bucket] and len(set(fresh)) == len(fresh):
+                # Keys that all differ, counted in half the time.
                 self._fresh[bucket], self._hashes[bucket] = array("Q"), fresh
                 self._counts[bucket] = array("I", [1]) * len(fresh)
                 continue
@@ -136,11 +136,11 @@ class HeavyHitters:
 
     def _bound(self) -> None:
         if len(self._counts) > 2 * self._capacity:
-            ranked = sorted(self._counts.values(), reverse=True)
-            less = ranked[self._capacity]
+            less = sorted(self._counts.values(), reverse=True)[self._capacity]
             self._deficit += less
-            items = self._counts.items() if ranked[0] > less else ()
-            self._counts = Counter({key: count - less for key, count in items if count > less})
+            self._counts = Counter(
+                {key: count - less for key, count in self._counts.items() if count > less}
+            )
 
     @property
     def distinct(self) -> int | None:

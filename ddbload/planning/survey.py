@@ -148,12 +148,6 @@ class Survey:
         self._first_kept = 0
         self._name: str | None = None
 
-    def __getstate__(self) -> dict[str, Any]:
-        """Drop the state that only `add` needs; another process merges the pickled survey."""
-        return {
-            name: value for name, value in vars(self).items() if name not in ("_record", "layout")
-        }
-
     def merge(self, other: Survey, *, lines: int = 0) -> None:
         """Add the survey of the following rows, whose line numbers start at `lines`.
 
@@ -305,12 +299,7 @@ class SurveyJob(Record):
     indexes: tuple[TableIndex, ...]
     piece_bytes: int
 
-    def work(
-        self,
-        reader: RunReader,
-        batches: Iterator[RowBatch],
-        output: PartOutput,  # noqa: ARG002 - a survey is all that there is
-    ) -> Survey:
+    def work(self, reader: RunReader, batches: Iterator[RowBatch], output: PartOutput) -> Survey:  # noqa: ARG002 - a survey is all that there is
         """Survey all batches of the part."""
         survey = Survey(reader.record, self.indexes)
         for batch in batches:
