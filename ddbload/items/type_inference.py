@@ -26,8 +26,6 @@ from ddbload.rows.columns import NO_OCTET, Columns, with_ones
 EXAMPLES = 3
 LONGEST_ID = 18
 """Most digits of a whole number that is surely a quantity; a longer one may be an id."""
-FIRST_CELLS = 50
-"""Cells of a block that show whether most of its texts occur more than once."""
 LONGEST_NUMBER = 38
 """Most characters of a number, so that it has no more digits than DynamoDB keeps."""
 
@@ -116,11 +114,9 @@ class TypeGuess:
         """Examine cells in octets, in the file's order."""
         is_whole = self._open == _WHOLE
         texts: Collection[str] = cells
-        if self.formats or len(set(cells[:FIRST_CELLS])) <= FIRST_CELLS // 2:
-            texts = set(cells)
-        elif self._open and not is_whole:
-            # Shapes ask about zeros, but not about other digits.
-            texts = set(with_ones(cells))
+        if self.formats or (self._open and not is_whole):
+            # Shapes ask about zeros, but not about other digits; formats of times ask about all.
+            texts = set(cells if self.formats else with_ones(cells))
         lengths = set(map(len, texts))
         empty = cells.count("") if 0 in lengths else 0
         self.empty += empty

@@ -91,6 +91,8 @@ def from_octets(cell: str) -> str:
     return cell if cell.isascii() else cell.encode("latin-1").decode()
 
 
+SAMPLED_CELLS = 100
+"""Cells of a block that show whether most of its texts occur more than once."""
 _ONES = bytes.maketrans(b"23456789", b"11111111")
 NO_OCTET = "\xff"
 """Character that octets never contain: UTF-8 has no such byte."""
@@ -99,10 +101,11 @@ NO_OCTET = "\xff"
 def with_ones(cells: Sequence[str]) -> Sequence[str]:
     """Return cells with a 1 for each digit but zeros, so that many numbers are alike.
 
-    They stay as they are if any may have an exponent, whose digits count.
+    They stay as they are if most occur more than once, or any may have an exponent, whose digits
+    count.
     """
-    text = NO_OCTET.join(cells)
-    if not cells or "e" in text or "E" in text:
+    sample, text = cells[:: len(cells) // SAMPLED_CELLS + 1], NO_OCTET.join(cells)
+    if len(set(sample)) <= len(sample) // 2 or "e" in text or "E" in text:
         return cells
     return text.encode("latin-1").translate(_ONES).decode("latin-1").split(NO_OCTET)
 
