@@ -83,7 +83,7 @@ def test_planned_units_equal_units_of_table(seed):
 )
 def test_planned_bytes_of_plain_rows_equal_bytes_of_table(mapping, nulls):
     rows = [
-        f"{'none' if n % 7 == 0 else 'a' * n},id-{n},{2 * n + 101},,yes,{n}.50" for n in range(80)
+        f"{'none' if n % 7 == 0 else 'a' * n},id-{n},{2 * n + 101},,true,{n}.50" for n in range(80)
     ]
     file = "\n".join([",".join(COLUMNS), *rows, ""]).encode()
     more = {"mapping": mapping, "nulls": nulls}
