@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Hashable, Sequence
-from dataclasses import field
+from dataclasses import field, replace
 from itertools import compress, pairwise
 from json.encoder import encode_basestring as quoted
 from typing import Any
@@ -303,20 +303,18 @@ class BatchEncoder:
         self._sizes(columns, extra, odd, self._most_bytes)
         if odd or anchor is None:
             return None
-        return _join_text(cells, around, LINE_BEGIN, LINE_END)
+        return join_text(cells, around, LINE_BEGIN, LINE_END)
 
     def values(self, columns: Columns) -> RowValues:
         """Return the values of the rows that it can judge, to measure them."""
         odd: set[int] = set()
-        found, identities, _ = self._read_cells(columns, odd)
-        cells = [
-            # Strings are measured without their escapes.
-            column if kind == "S" else encoded
-            for kind, column, (encoded, *_) in zip(self._types, columns.cells, found, strict=True)
-        ]
+        # Strings are measured without their escapes.
+        found, identities, _ = self._read_cells(replace(columns, plain=True), odd)
+        cells = [encoded for encoded, *_ in found]
         keys = [identities[place] for place in self._keys]
         kinds = [kind if kind in CELL_ENCODERS else "" for kind in self._types]
-        values = RowValues(columns.numbers, self._columns, kinds, cells, keys, self._absent_bytes)
+        lengths, absent = columns.lengths if cells == columns.cells else None, self._absent_bytes
+        values = RowValues(columns.numbers, self._columns, kinds, cells, keys, absent, lengths)
         return values.without(odd).fitting()
 
     def _read_cells(
@@ -448,14 +446,14 @@ def _join(
     if not rows:
         return [], 0
     # A line end separates rows, since JSON of one row has none.
-    joined = _join_text(cells, around, PUT_BEGIN, f"{PUT_END}\n")
+    joined = join_text(cells, around, PUT_BEGIN, f"{PUT_END}\n")
     puts = joined.split("\n")
     puts.pop()
     assert len(puts) == rows, "a line end is escaped in JSON"  # noqa: S101
     return puts, len(joined)
 
 
-def _join_text(
+def join_text(
     cells: Sequence[Sequence[str]], around: Sequence[tuple[str, str]], begin: str, end: str
 ) -> str:
     """Join cells and the markup around each column to one text, with `begin` and `end` a row."""

@@ -320,18 +320,18 @@ class ItemLayout(Record):
                 else ["" if cell in markers else cell for cell in column]
                 for column in cells
             ]
-        plain, is_composed = columns.plain, False
+        plain, longest = columns.plain, columns.longest
         made: list[Sequence[str]] = []
         for origin in self.origins:
             if isinstance(origin, int):
                 made.append(cells[origin])
                 continue
-            is_composed = True
+            longest = None
             plain = plain and has_none_of(JSON_ESCAPED, "".join(origin.literals).encode())
             parts = [cells[self.columns.index(name)] for name in origin.names]
             made.append(_fill_columns(origin, parts, columns.height))
-        longest = None if is_composed else columns.longest
-        return replace(columns, cells=made, longest=longest, plain=plain)
+        lengths = columns.lengths if made == columns.cells else None
+        return replace(columns, cells=made, longest=longest, plain=plain, lengths=lengths)
 
 
 def _fill_columns(template: Template, parts: Sequence[Sequence[str]], count: int) -> Sequence[str]:

@@ -132,10 +132,10 @@ class FieldEncoder:
             self._started = record.created
             attributes, types = (*attributes, position_attribute), (*types, "S")
         self._layout = layout
-        self._encoder = BatchEncoder(
+        self.encoder = BatchEncoder(
             attributes, types, table, nulls, needs, joins_text=joiner.joins_text
         )
-        self._builder = self._encoder.builder
+        """Encoder of the columns of attributes."""
 
     def build(self, fields: Sequence[str], byte: int) -> Item | Defect:
         """Build the item of one row.
@@ -148,32 +148,21 @@ class FieldEncoder:
         texts = layout.row(fields)
         if self._started is not None:
             texts = [*texts, position(self._started, byte)]
-        built = self._builder.build(texts)
+        built = self.encoder.builder.build(texts)
         if isinstance(built, Defect) and isinstance(built.column, int):
             origin = layout.origins[built.column]
             named = origin if isinstance(origin, int) else layout.attributes[built.column]
             return replace(built, column=named)
         return built
 
-    def encode(self, columns: Columns, places: RowPositions) -> EncodedRows:
-        """Encode the rows of a block."""
-        return self._encoder.encode(self._attributes(columns, places))
-
-    def values(self, columns: Columns, places: RowPositions) -> RowValues:
-        """Return the values of the rows of a block, see `BatchEncoder.values`."""
-        return self._encoder.values(self._attributes(columns, places))
-
-    def encode_lines(self, columns: Columns, places: RowPositions) -> str | None:
-        """Encode the rows of a block as lines, see `BatchEncoder.encode_lines`."""
-        return self._encoder.encode_lines(self._attributes(columns, places))
-
-    def _attributes(self, columns: Columns, places: RowPositions) -> Columns:
+    def attributes(self, columns: Columns, places: RowPositions) -> Columns:
+        """Return the columns of a block's attributes, for `encoder`."""
         columns = self._layout.apply(columns)
         if self._started is None:
             return columns
         positions = [position(self._started, places.byte(row)) for row in columns.numbers]
         longest = None if columns.longest is None else columns.longest + 1 + POSITION_LENGTH
-        return replace(columns, cells=[*columns.cells, positions], longest=longest)
+        return replace(columns, cells=[*columns.cells, positions], longest=longest, lengths=None)
 
 
 class DelimitedRowEncoder(RowEncoder):
@@ -210,7 +199,7 @@ class DelimitedRowEncoder(RowEncoder):
         """Return the positions of a block's rows, and the request for each."""
         # Columns are not kept: a row's JSON takes less memory than its cells.
         places, columns = self.columns(block)
-        return places, self.fields.encode(columns, places)
+        return places, self.fields.encoder.encode(self.fields.attributes(columns, places))
 
     def columns(self, block: Block) -> tuple[RowPositions, Columns]:
         """Return the positions of a block's rows, and their cells."""

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, lru_cache
 from itertools import islice, repeat
 from typing import Any, Self
 
@@ -34,6 +34,8 @@ class RowValues:
     """Identities of the rows' keys, by column."""
     absent: Sequence[int]
     """Bytes that an empty cell takes with the attribute's name; 0 where it is no attribute."""
+    lengths: Sequence[int] | None = None
+    """Bytes of each row's cells, and one for each but the first; None if unknown."""
 
     @classmethod
     def of_item(cls, row: int, item: Item) -> Self:
@@ -50,6 +52,7 @@ class RowValues:
         kept = [place for place in range(len(self.rows)) if place not in places]
         return replace(
             self,
+            lengths=None,
             rows=[self.rows[place] for place in kept],
             cells=[[column[place] for place in kept] for column in self.cells],
             keys=[[column[place] for place in kept] for column in self.keys],
@@ -68,7 +71,7 @@ class RowValues:
 
     def sizes_of(self, names: Collection[str]) -> list[int]:
         """Return the bytes of each row's attributes with these names."""
-        fixed, texts, others = 0, list[Sequence[str]](), list[Sequence[int]]()
+        fixed, texts, others = 0, list[Sequence[str]](), list[Iterable[int]]()
         documents = list[Sequence[str]]()
         for name, kind, column, absent in zip(
             self.names, self.kinds, self.cells, self.absent, strict=True
@@ -80,19 +83,19 @@ class RowValues:
                 fixed += size
             else:
                 others.append([size if cell else absent for cell in column])
-            if kind == "S":
-                texts.append(column)
-            elif kind == "":
-                documents.append(column)
-            else:
-                others.append(number_sizes(column) if kind == "N" else list(map(bool, column)))
+            (texts if kind else documents).append(column)
+            if kind in ("N", "BOOL"):
+                others.append(_extra_bytes(kind, column))
         if documents:
             others.append(json_sizes(documents))
-        if texts:
-            others.append(list(map(len, map("".join, zip(*texts, strict=True)))))
-        if fixed or not others:
-            others.append([fixed] * len(self.rows))
-        return list(others[0]) if len(others) == 1 else list(map(sum, zip(*others, strict=True)))
+        if self.lengths is not None and len(texts) == len(self.names):
+            others.append(self.lengths)
+            fixed -= len(texts) - 1
+        elif texts:
+            others.append(map(len, map("".join, zip(*texts, strict=True))))
+        if len(others) == 1:
+            return [size + fixed for size in others[0]]
+        return list(map(sum, zip(repeat(fixed, len(self.rows)), *others, strict=True)))
 
     def having(self, names: Sequence[str]) -> RowValues:
         """Return the values of the rows that have all of these attributes."""
@@ -139,13 +142,20 @@ def json_column(
     return kind if kind in ("S", "N", "BOOL") else "", cells, absent
 
 
-def number_sizes(cells: Sequence[str]) -> list[int]:
-    """Return the bytes of each number; 0 for an empty cell. Raises `BadValue`."""
-    text = "".join(cells)
-    # The size depends on where a number begins and ends in zeros, and not on its other digits.
-    forms = cells if "e" in text or "E" in text else with_ones(cells)
-    sizes = {form: parse_number(form).size if form else 0 for form in set(forms)}
-    return list(map(sizes.__getitem__, forms))
+def _extra_bytes(kind: str, cells: Sequence[str]) -> Iterator[int]:
+    """Return by how many bytes numbers or booleans are larger than their texts.
+
+    An empty cell has no bytes. Raises `BadValue`.
+    """
+    # A number's size depends on where it has zeros, and not on its other digits.
+    forms = with_ones(cells) if kind == "N" else cells
+    return map({form: _extra(kind, form) for form in set(forms)}.__getitem__, forms)
+
+
+@lru_cache(maxsize=10_000)
+def _extra(kind: str, text: str) -> int:
+    size = 1 if kind == "BOOL" else parse_number(text or "0").size
+    return size - len(text) if text else 0
 
 
 def json_sizes(columns: Sequence[Sequence[str]]) -> list[int]:
@@ -166,7 +176,7 @@ def json_sizes(columns: Sequence[Sequence[str]]) -> list[int]:
             counts = map(str.count, rows, repeat(syntax))
             sizes = [size - uncounted * count for size, count in zip(sizes, counts, strict=True)]
     numbers = [part[: part.index('"')] for part in text.split('{"N":"')[1:]]
-    more = (size - len(each) for size, each in zip(number_sizes(numbers), numbers, strict=True))
+    more = _extra_bytes("N", numbers)
     counts = map(str.count, rows, repeat('{"N":"'))
     return [size + sum(islice(more, count)) for size, count in zip(sizes, counts, strict=True)]
 

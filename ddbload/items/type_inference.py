@@ -12,7 +12,7 @@ decides by its first cells which of the two a column of lists or maps has.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from itertools import islice
 from typing import NamedTuple, Self
 
@@ -26,8 +26,6 @@ from ddbload.rows.columns import NO_OCTET, Columns, with_ones
 EXAMPLES = 3
 LONGEST_ID = 18
 """Most digits of a whole number that is surely a quantity; a longer one may be an id."""
-FIRST_CELLS = 50
-"""Cells of a block that show whether most of its texts occur more than once."""
 LONGEST_NUMBER = 38
 """Most characters of a number, so that it has no more digits than DynamoDB keeps."""
 
@@ -52,7 +50,7 @@ _ALL = {
     for shape, pattern in _SHAPES.items()
 }
 """Patterns of several cells, with a byte between them that octets do not have."""
-_NUMERIC = ("numeric", "without_exponent", "unpadded")
+_NUMERIC = ("unpadded", "without_exponent", "numeric")
 _IMPLIED = {
     "whole": ("exact", "plain", *_NUMERIC),
     "point_zero": ("plain", *_NUMERIC),
@@ -60,6 +58,8 @@ _IMPLIED = {
     "plain": _NUMERIC,
 }
 """Patterns that all texts match that match another."""
+_WHOLE = ["whole", *_IMPLIED["whole"]]
+"""Patterns that match all cells of a column of whole numbers, as far as they have been seen."""
 DATE_FORMATS = tuple(
     day.format(sign) + time
     for day in ("%d{0}%m{0}%Y", "%m{0}%d{0}%Y", "%Y{0}%m{0}%d", "%d{0}%b{0}%Y")
@@ -77,6 +77,7 @@ _MARKERS = frozenset(
     for word in _NOTHING
     for written in (word, word.upper(), word.capitalize(), word.title())
 ) | {"NaN"}
+_MARKER_LENGTHS = set(map(len, _MARKERS))
 _SKIPPED = {"", *_MARKERS}
 
 
@@ -111,20 +112,26 @@ class TypeGuess:
 
     def add(self, cells: Sequence[str]) -> None:
         """Examine cells in octets, in the file's order."""
-        # Shapes ask about zeros, but not about other digits; formats of times ask about all.
-        are_alike = self.formats or len(set(cells[:FIRST_CELLS])) <= FIRST_CELLS // 2
-        texts = set(cells if are_alike or not self._open else with_ones(cells))
-        empty = cells.count("") if "" in texts else 0
+        is_whole = self._open == _WHOLE
+        texts: Collection[str] = cells
+        if self.formats or (self._open and not is_whole):
+            # Shapes ask about zeros, but not about other digits; formats of times ask about all.
+            texts = set(cells if self.formats else with_ones(cells))
+        lengths = set(map(len, texts))
+        empty = cells.count("") if 0 in lengths else 0
         self.empty += empty
         self.filled += len(cells) - empty
-        self.longest = max(self.longest, 0, *set(map(len, texts)))
+        self.longest = max(self.longest, 0, *lengths)
         if len(self.examples) < EXAMPLES:
             first = islice(filter(None, cells), 200)
             self.examples = list(dict.fromkeys([*self.examples, *first]))[:EXAMPLES]
-        self.has_markers = self.has_markers or not _MARKERS.isdisjoint(texts)
+        if is_whole and not empty and _are_digits(texts):
+            return
+        if not lengths.isdisjoint(_MARKER_LENGTHS):
+            self.has_markers = self.has_markers or not _MARKERS.isdisjoint(texts)
         if not self._open and not self.formats:
             return
-        texts -= _SKIPPED
+        texts = set(texts) - _SKIPPED
         self.formats = tuple(
             each for each in self.formats if all(map(TimeFormat.of(each).pattern.fullmatch, texts))
         )
@@ -203,6 +210,12 @@ class TypeGuess:
         if self.looks("plain"):
             return InferredType("S", f"numbers of more than {LONGEST_NUMBER} digits: kept as text")
         return InferredType("S", "numbers in several spellings: kept as text")
+
+
+def _are_digits(cells: Collection[str]) -> bool:
+    """Return whether all cells, of which none is empty, are digits without a leading zero."""
+    data = f"{NO_OCTET}{NO_OCTET.join(cells)}".encode("latin-1")
+    return data.translate(None, b"\xff").isdigit() and b"\xff0" not in data
 
 
 def _plain(text: str, signs: str) -> str:

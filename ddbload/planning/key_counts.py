@@ -8,10 +8,11 @@ that the counts can be scaled.
 
 from __future__ import annotations
 
+from _imp import source_hash
 from array import array
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Hashable, Iterable, Sequence
-from importlib.util import source_hash
+from importlib.util import MAGIC_NUMBER
 from itertools import chain, repeat
 from math import sqrt
 from typing import Any
@@ -45,11 +46,11 @@ class KeyCounter:
     def add(self, keys: Iterable[bytes]) -> None:
         """Count keys, given as bytes."""
         # Unlike hash(), this is the same in all processes, and takes a tenth of a BLAKE2b's time.
-        octets = b"".join(map(source_hash, keys))
+        # Its public form, `importlib.util.source_hash`, takes half as much time again.
+        octets = b"".join(map(source_hash, repeat(int.from_bytes(MAGIC_NUMBER, "little")), keys))
         hashes, fresh = array("Q", octets), self._fresh
         self._rows += len(hashes)
-        for bucket, each in zip(octets[7::8], hashes, strict=True):
-            fresh[bucket].append(each)
+        deque(map(array.append, map(fresh.__getitem__, octets[7::8]), hashes), maxlen=0)
         self._bound()
 
     def _bound(self) -> None:
@@ -64,8 +65,9 @@ class KeyCounter:
         self._bits = max(self._bits, other._bits)
         for bucket in range(_BUCKETS):
             self._fresh[bucket].extend(other._fresh[bucket])
-            counted = map(repeat, other._hashes[bucket], other._counts[bucket])
-            self._fresh[bucket].extend(chain(*counted))
+            if other._hashes[bucket]:
+                counted = map(repeat, other._hashes[bucket], other._counts[bucket])
+                self._fresh[bucket].extend(chain(*counted))
         self._bound()
 
     def to_json(self) -> dict[str, Any]:
@@ -91,9 +93,14 @@ class KeyCounter:
 
     def _compact(self) -> None:
         mask = (1 << self._bits) - 1
-        for bucket in range(_BUCKETS):
+        for bucket, fresh in enumerate(self._fresh):
+            if not mask and not self._hashes[bucket] and len(set(fresh)) == len(fresh):
+                # Keys that all differ, counted in half the time.
+                self._fresh[bucket], self._hashes[bucket] = array("Q"), fresh
+                self._counts[bucket] = array("I", [1]) * len(fresh)
+                continue
             known = Counter(dict(zip(self._hashes[bucket], self._counts[bucket], strict=True)))
-            known.update(self._fresh[bucket])
+            known.update(fresh)
             if mask:
                 known = Counter({each: count for each, count in known.items() if not each & mask})
             self._fresh[bucket] = array("Q")

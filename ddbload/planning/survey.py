@@ -11,6 +11,7 @@ from typing import Any
 
 from ddbload.contracts.run_record import RunRecord
 from ddbload.dynamodb.limits import WRITE_UNIT_BYTES
+from ddbload.items.batch_encoder import join_text
 from ddbload.items.row_attributes import item_layout
 from ddbload.items.row_values import RowValues
 from ddbload.items.type_inference import DATE_FORMATS, TypeGuess
@@ -49,7 +50,7 @@ class ItemSizes:
         self.bytes += sum(sizes)
         if high <= WRITE_UNIT_BYTES:
             # Size 0 stands for no item.
-            self.units += len(sizes) - sizes.count(0)
+            self.units += len(sizes) - (0 if low else sizes.count(0))
         else:
             self.units += sum([-(-size // WRITE_UNIT_BYTES) for size in sizes])
         self.largest = max(self.largest, high)
@@ -147,12 +148,6 @@ class Survey:
         self._first_kept = 0
         self._name: str | None = None
 
-    def __getstate__(self) -> dict[str, Any]:
-        """Drop the state that only `add` needs; another process merges the pickled survey."""
-        return {
-            name: value for name, value in vars(self).items() if name not in ("_record", "layout")
-        }
-
     def merge(self, other: Survey, *, lines: int = 0) -> None:
         """Add the survey of the following rows, whose line numbers start at `lines`.
 
@@ -163,12 +158,9 @@ class Survey:
             self.expansion = (self.bytes + rows) / stored
         elif other._first_kept > self.kept > 0:
             self.expansion = self.bytes / self.kept
-        self.rows += other.rows
-        self.filtered += other.filtered
-        self.rejected += other.rejected
-        self.bytes += other.bytes
+        for name in ("rows", "filtered", "rejected", "bytes", "deletions"):
+            setattr(self, name, getattr(self, name) + getattr(other, name))
         self.kept = other.kept or self.kept
-        self.deletions += other.deletions
         self.sizes.merge(other.sizes)
         self.hot.merge(other.hot)
         self.keys.merge(other.keys)
@@ -182,7 +174,7 @@ class Survey:
             elif len(self._rejects) < MAX_REJECT_KINDS:
                 kind["first"]["line"] += lines
                 self._rejects[place] = kind
-        for name, guess in other.columns.items():
+        for name, guess in other.columns.items() if other.columns is not self.columns else ():
             self.columns[name].merge(guess)
         for name, types in other.documents.items():
             self._count_types(name, types)
@@ -307,12 +299,7 @@ class SurveyJob(Record):
     indexes: tuple[TableIndex, ...]
     piece_bytes: int
 
-    def work(
-        self,
-        reader: RunReader,
-        batches: Iterator[RowBatch],
-        output: PartOutput,  # noqa: ARG002 - a survey is all that there is
-    ) -> Survey:
+    def work(self, reader: RunReader, batches: Iterator[RowBatch], output: PartOutput) -> Survey:  # noqa: ARG002 - a survey is all that there is
         """Survey all batches of the part."""
         survey = Survey(reader.record, self.indexes)
         for batch in batches:
@@ -323,5 +310,6 @@ class SurveyJob(Record):
 def _key_bytes(parts: Sequence[Sequence[str]]) -> list[bytes]:
     """Encode keys, given in octets by column, as unambiguous bytes."""
     # Neither byte occurs in octets.
-    texts = parts[0] if len(parts) == 1 else map("\xfe".join, zip(*parts, strict=True))
-    return NO_OCTET.join(texts).encode("latin-1").split(NO_OCTET.encode("latin-1"))
+    marks = [*[("", "\xfe")] * (len(parts) - 1), ("", "")]
+    text = join_text(parts, marks, "", NO_OCTET)
+    return text.encode("latin-1").split(NO_OCTET.encode("latin-1"))[:-1]

@@ -11,12 +11,11 @@ from typing import Any
 from ddbload.context import Context
 from ddbload.contracts.chunks import ObjectSlice
 from ddbload.contracts.run_record import Cursor
-from ddbload.items.batch_encoder import EncodedRows
+from ddbload.items.batch_encoder import BatchEncoder, EncodedRows
 from ddbload.items.item_requests import Item
 from ddbload.items.row_encoder import (
     DelimitedRowEncoder,
     DocumentEncoder,
-    FieldEncoder,
     RowEncoder,
 )
 from ddbload.items.row_values import RowValues
@@ -69,30 +68,32 @@ class RowBatch:
         return self.reader.encoder_of(self.object_slice)
 
     @cached_property
-    def _split(self) -> tuple[FieldEncoder, RowPositions, Columns] | None:
+    def _split(self) -> tuple[RowPositions, Columns, BatchEncoder, Columns] | None:
+        """Rows as columns of the file, and what encodes the columns of their attributes."""
         encoder = self._encoder
         if not isinstance(encoder, DelimitedRowEncoder):
             return None
-        return encoder.fields, *encoder.columns(self.block)
+        places, columns = encoder.columns(self.block)
+        return places, columns, encoder.fields.encoder, encoder.fields.attributes(columns, places)
 
     @property
     def columns(self) -> Columns | None:
         """Cells of delimited text; None for other formats."""
-        return None if self._split is None else self._split[2]
+        return None if self._split is None else self._split[1]
 
     @cached_property
     def _read(self) -> tuple[RowPositions, EncodedRows]:
         if self._split is None:
             return self._encoder.read(self.block)
-        fields, places, columns = self._split
-        return places, fields.encode(columns, places)
+        places, _, encoder, attributes = self._split
+        return places, encoder.encode(attributes)
 
     @cached_property
     def values(self) -> list[RowValues]:
         """Values of the rows, of which those that are missing here are built by themselves."""
         if self._split is not None:
-            fields, places, columns = self._split
-            return [fields.values(columns, places)]
+            *_, encoder, attributes = self._split
+            return [encoder.values(attributes)]
         assert isinstance(self._encoder, DocumentEncoder), "other rows are documents"  # noqa: S101
         self._places, found = self._encoder.values(self.block)
         return found
@@ -109,7 +110,7 @@ class RowBatch:
     def positions(self) -> RowPositions:
         """Positions of the rows in the source."""
         if self._split is not None:
-            return self._split[1]
+            return self._split[0]
         return self._places or self._read[0]
 
     @property
@@ -142,8 +143,8 @@ class RowBatch:
         """
         if self._split is None:
             return None
-        fields, places, columns = self._split
-        return fields.encode_lines(columns, places) if columns.count else ""
+        *_, encoder, attributes = self._split
+        return encoder.encode_lines(attributes) if attributes.count else ""
 
     def item_texts(self, reject: Callable[[int, Defect], object]) -> list[str]:
         """Return the items as `{"Item": ...}`, in octets; call `reject` for each row that is none.

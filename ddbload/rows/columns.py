@@ -52,6 +52,8 @@ class Columns(MutableRecord):
     """Upper bound for the total bytes of a row's cells; None if unknown."""
     plain: bool = False
     """True if it is certain that no cell needs escapes in JSON."""
+    lengths: Sequence[int] | None = None
+    """Bytes of each row's cells, and one for each delimiter between them; None if unknown."""
 
     @property
     def height(self) -> int:
@@ -89,17 +91,23 @@ def from_octets(cell: str) -> str:
     return cell if cell.isascii() else cell.encode("latin-1").decode()
 
 
+SAMPLED_CELLS = 100
+"""Cells of a block that show whether most of its texts occur more than once."""
 _ONES = bytes.maketrans(b"23456789", b"11111111")
 NO_OCTET = "\xff"
 """Character that octets never contain: UTF-8 has no such byte."""
 
 
-def with_ones(cells: Sequence[str]) -> list[str]:
-    """Return cells with a 1 for each digit but zeros at an end, so that most numbers are alike."""
-    data = NO_OCTET.join(cells).encode("latin-1").translate(_ONES)
-    # Twice, since two zeros may share the digit between them.
-    data = data.replace(b"101", b"111").replace(b"101", b"111")
-    return data.decode("latin-1").split(NO_OCTET) if cells else []
+def with_ones(cells: Sequence[str]) -> Sequence[str]:
+    """Return cells with a 1 for each digit but zeros, so that many numbers are alike.
+
+    They stay as they are if most occur more than once, or any may have an exponent, whose digits
+    count.
+    """
+    sample, text = cells[:: len(cells) // SAMPLED_CELLS + 1], NO_OCTET.join(cells)
+    if len(set(sample)) <= len(sample) // 2 or "e" in text or "E" in text:
+        return cells
+    return text.encode("latin-1").translate(_ONES).decode("latin-1").split(NO_OCTET)
 
 
 # Rows are limited by max_row_bytes, so `csv` must not limit fields. Its default is 128 KiB for the
@@ -402,7 +410,7 @@ class ColumnReader:
             if row.startswith(BYTE_ORDER_MARK) and self.parse_row(row) == _REPEATS_HEADER:
                 found.add(number)
         cells = columns.cells_without(found) if found else columns.cells
-        return replace(columns, cells=cells, odd=columns.odd | found)
+        return replace(columns, cells=cells, odd=columns.odd | found, lengths=None)
 
     def read(self, block: Block) -> Columns:
         """Read a block's rows as columns in the run's order, without empty lines and comments."""
@@ -423,7 +431,8 @@ class ColumnReader:
             cells[place] = column
         # Delimiters between empty cells count too.
         longest = None if columns.longest is None else columns.longest + self._width
-        return self._without_headers(replace(columns, cells=cells, longest=longest), block)
+        columns = replace(columns, cells=cells, longest=longest, lengths=None)
+        return self._without_headers(columns, block)
 
     def _read(self, block: Block) -> Columns:
         parser = self._parser
@@ -436,14 +445,16 @@ class ColumnReader:
                 return self._transpose(parser.fields(octets))
         octets = parser.with_short_marks(octets)
         lines = octets.split("\n")
-        longest = max(map(len, lines))
+        lengths = list(map(len, lines))
+        longest = max(lengths)
         cells = self._split_at_once(octets, len(lines) - 1) if octets.endswith("\n") else None
         if cells is None:
             return self._transpose([line.split(parser.delimiter) for line in lines if line])
         # Every replacement above changes the length.
         data = block.data if len(octets) == len(block.data) else octets.encode("latin-1")
         plain = has_none_of(self._escaped, data)
-        return Columns(len(lines) - 1, cells, longest=longest, plain=plain)
+        lengths.pop()
+        return Columns(len(lengths), cells, longest=longest, plain=plain, lengths=lengths)
 
     def _split_at_once(self, octets: str, rows: int) -> list[Sequence[str]] | None:
         """Split all rows by one call; None unless each row has `count` fields."""

@@ -75,15 +75,13 @@ def _plan_chunk(
             for object_slice, name, block in blocks:
                 if block.data:
                     batch = RowBatch(reader, name, object_slice, block)
-                    rejected = 0
                     for row, defect in batch.single_rows():
-                        if not isinstance(defect, Defect):
-                            continue
-                        rejected += 1
-                        line = batch.reject_line(row, defect, knows_line=chunk.first_line > 0)
-                        lines.append(line)
-                        reject_bytes += len(line)
-                        causes[defect.cause] += 1
+                        if isinstance(defect, Defect):
+                            knows_line = chunk.first_line > 0
+                            lines.append(batch.reject_line(row, defect, knows_line=knows_line))
+                            reject_bytes += len(lines[-1])
+                            causes[defect.cause] += 1
+                    rejected = len(lines) - rows.rejected
                     rows += RowCounts(
                         read=batch.count + batch.filtered,
                         rejected=rejected,

@@ -165,9 +165,8 @@ def test_every_mode_sends_the_mapped_attributes(
     joiner = joiner_for(table, mode, "at" if mode.keeps_position else None)
     # Places are all that modes want to know of the text.
     block = Block(b"x\n" * len(case.rows), Cursor(1000, 7))
-    encoded = encoder.encode(
-        case.cells, RowPositions(block, dialect_boundaries(Dialect()), len(case.rows))
-    )
+    places = RowPositions(block, dialect_boundaries(Dialect()), len(case.rows))
+    encoded = encoder.encoder.encode(encoder.attributes(case.cells, places))
     for row, fields in enumerate(case.rows):
         byte = 1000 + 2 * row
         built = encoder.build(fields, byte)

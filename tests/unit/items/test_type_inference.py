@@ -91,3 +91,16 @@ def test_numbers_are_inferred_in_their_form_alone() -> None:
         guess = TypeGuess(signs=",.")
         guess.add(cells)
         assert guess.inferred().type == kind
+
+
+@pytest.mark.parametrize(
+    "later", [["007"], ["", "5"], ["NA", "5"], ["-0"], ["+5"], ["1" * 40], ["5.0"], ["0", "0"]]
+)
+def test_a_type_is_the_same_if_cells_come_in_several_blocks(later):
+    numbers = [str(n) for n in range(1, 300)]
+    guess = guessed(*numbers)
+    guess.add([*numbers, *later])
+    whole = guessed(*numbers, *numbers, *later)
+    assert guess.inferred() == whole.inferred()
+    assert (guess.filled, guess.empty) == (whole.filled, whole.empty)
+    assert (guess.longest, guess.has_markers) == (whole.longest, whole.has_markers)

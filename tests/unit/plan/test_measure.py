@@ -69,3 +69,29 @@ def test_planned_units_equal_units_of_table(seed):
         assert units[index.name] == sum(-(-size // 1024) for size in sizes)
     assert plan["write_units"]["total"] == report.work.consumed_wcu
     assert plan["rows"]["rejected"] == report.rows.rejected > 0
+
+
+@pytest.mark.parametrize(
+    ("mapping", "nulls"),
+    [
+        ({}, {}),
+        ({"drop": ["text"]}, {}),
+        ({"set": {"text": "{id}-{ok}"}}, {}),
+        ({"rename": {"text": "note"}}, {"markers": ["none"], "policy": "omit"}),
+        ({}, {"markers": ["none"], "policy": "null"}),
+    ],
+)
+def test_planned_bytes_of_plain_rows_equal_bytes_of_table(mapping, nulls):
+    rows = [
+        f"{'none' if n % 7 == 0 else 'a' * n},id-{n},{2 * n + 101},,true,{n}.50" for n in range(80)
+    ]
+    file = "\n".join([",".join(COLUMNS), *rows, ""]).encode()
+    more = {"mapping": mapping, "nulls": nulls}
+    world = World(file, types={"year": "N", "ok": "BOOL"}, more=more, make_table=False)
+    make_table(world)
+    plan = make_plan(world.payload, world.context()).to_json()
+    world.run()
+    sizes = [item_size(item) for item in world.items]
+    found = plan["items"]
+    assert (found["count"], found["bytes"]) == (len(sizes), sum(sizes))
+    assert (found["smallest"], found["largest"]) == (min(sizes), max(sizes))
