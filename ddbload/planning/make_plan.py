@@ -61,8 +61,6 @@ class _SurveyTaker:
     def read(self, batches: Iterator[RowBatch]) -> None:
         """Survey a part in this process. Rows read before an error are counted."""
         part = Survey(self._record, self._job.indexes)
-        # Types that rows before have refuted are not tried again.
-        part.columns = self._survey.columns
         try:
             for batch in batches:
                 part.add(batch)

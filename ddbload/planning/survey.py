@@ -174,7 +174,7 @@ class Survey:
             elif len(self._rejects) < MAX_REJECT_KINDS:
                 kind["first"]["line"] += lines
                 self._rejects[place] = kind
-        for name, guess in other.columns.items() if other.columns is not self.columns else ():
+        for name, guess in other.columns.items():
             self.columns[name].merge(guess)
         for name, types in other.documents.items():
             self._count_types(name, types)
