@@ -111,13 +111,13 @@ def cloud(folder: Path, log_folder: Path, recorded_calls: Path) -> Iterator[Clou
 @pytest.fixture(scope="session")
 def stack(cloud: Cloud) -> Stack:
     """Stack with default settings and some upload rules."""
-    return cloud.deploy(NAME, UPLOADS)
+    return cloud.deploy(NAME, UPLOADS, app="tests.e2e_stack.two_stacks")
 
 
 @pytest.fixture(scope="session")
-def hasty(cloud: Cloud) -> Stack:
+def hasty(stack: Stack) -> Stack:
     """A second one beside it, whose functions have two seconds for what they do."""
-    return cloud.deploy(HASTY, [], timeout_seconds=6)
+    return Stack(stack.cloud, HASTY, stack.cloud.outputs(HASTY))
 
 
 @pytest.fixture(scope="session")
