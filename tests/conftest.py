@@ -16,7 +16,7 @@ from xdist.scheduler import LoadScopeScheduling
 
 pytest_plugins = ["tests.servers.fixtures", "tests.infra.fixtures"]
 
-DEFAULT_CASES = 50
+DEFAULT_CASES = 40
 """Cases of each law; `make property` tries 1,000."""
 
 CASES = os.environ.get("DDBLOAD_PROPERTY_CASES")

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from tests.cli.transcript import delete_table
+
 BOOKS = "isbn,year\na,1\nb,2\n"
 
 
@@ -13,7 +15,7 @@ def books(console, dynamodb):
     yield console
     for name in dynamodb.list_tables()["TableNames"]:
         if name.startswith("made"):
-            dynamodb.delete_table(TableName=name)
+            delete_table(dynamodb, name)
 
 
 def test_missing_table_is_made_and_loaded(books, dynamodb):

@@ -6,6 +6,8 @@ import json
 
 import pytest
 
+from tests.cli.transcript import delete_table, make_table
+
 JOB = """
 [defaults]
 infer_types = true
@@ -27,13 +29,7 @@ table = "jobs2"
 @pytest.fixture
 def jobs(console, dynamodb):
     for name in ("jobs1", "jobs2"):
-        dynamodb.create_table(
-            TableName=name,
-            AttributeDefinitions=[{"AttributeName": "id", "AttributeType": "S"}],
-            KeySchema=[{"AttributeName": "id", "KeyType": "HASH"}],
-            BillingMode="PAY_PER_REQUEST",
-        )
-        dynamodb.get_waiter("table_exists").wait(TableName=name, WaiterConfig={"Delay": 0.05})
+        make_table(dynamodb, name, "id:S")
     for folder in ("job", "job/in"):
         console.path(folder).mkdir()
     console.write("job/in/books.csv", 'id,year,"odd,name",title\na,1,2,-\nb,2,,x\n')
@@ -43,7 +39,7 @@ def jobs(console, dynamodb):
     console.env["OWNER"] = "Ann"
     yield console
     for name in ("jobs1", "jobs2"):
-        dynamodb.delete_table(TableName=name)
+        delete_table(dynamodb, name)
 
 
 def lines(ended):

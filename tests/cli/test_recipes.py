@@ -7,6 +7,7 @@ import re
 import pytest
 
 from tests.cli.console import ROOT
+from tests.cli.transcript import delete_table
 
 PAGE = (ROOT / "docs" / "recipes.md").read_text("utf-8")
 RECIPES = {
@@ -39,10 +40,8 @@ def test_recipe_works(title, console, dynamodb):
     made = set(dynamodb.list_tables()["TableNames"]) - before
     items = {name: dynamodb.scan(TableName=name)["Items"] for name in made}
     for name in made:
-        dynamodb.delete_table(TableName=name)
         # Other tests of this process create tables of the same names.
-        waiter = dynamodb.get_waiter("table_not_exists")
-        waiter.wait(TableName=name, WaiterConfig={"Delay": 0.05, "MaxAttempts": 200})
+        delete_table(dynamodb, name)
     assert ended.code == 0, ended.err
     for line in "".join(shown).splitlines():
         assert line in ended.out

@@ -127,6 +127,13 @@ def make_table(dynamodb: Any, name: str, *keys: str) -> None:
         pass
 
 
+def delete_table(dynamodb: Any, name: str) -> None:
+    """Delete a table, and wait until one of the same name can be created."""
+    dynamodb.delete_table(TableName=name)
+    waiter = dynamodb.get_waiter("table_not_exists")
+    waiter.wait(TableName=name, WaiterConfig={"Delay": 0.05, "MaxAttempts": 200})
+
+
 def items(dynamodb: Any, table: str) -> Iterator[dict[str, Any]]:
     """Scan all items of a table."""
     for page in dynamodb.get_paginator("scan").paginate(TableName=table, ConsistentRead=True):

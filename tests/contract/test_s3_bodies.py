@@ -50,9 +50,9 @@ def breaking_s3(end: Callable[[socket.socket], object]) -> Iterator[Any]:
             connection.sendall(BODY[:SENT])
             if end is stall:
                 done.wait(10)
-            else:
+            elif end is reset:
                 # The client has read what was sent: a reset would throw it away otherwise.
-                done.wait(0.2)
+                done.wait(0.5)
                 end(connection)
 
     thread = threading.Thread(target=serve)
@@ -60,7 +60,9 @@ def breaking_s3(end: Callable[[socket.socket], object]) -> Iterator[Any]:
     client = boto3.client(
         "s3",
         endpoint_url=f"http://127.0.0.1:{listener.getsockname()[1]}",
-        config=Config(retries={"total_max_attempts": 1}, read_timeout=0.3),
+        config=Config(
+            retries={"total_max_attempts": 1}, read_timeout=0.3 if end is stall else 30.0
+        ),
         **ACCOUNT,
     )
     try:

@@ -37,7 +37,6 @@ def long(console, dynamodb):
     ("reached", "to"),
     [
         ("run.json", "group"),
-        ("manifest.json", "group"),
         ("chunks/*/*.json", "group"),
         ("chunks/*/*.json", "process"),
     ],

@@ -17,8 +17,8 @@ import pytest
 import ddbload
 from ddbload import errors
 from tests.cli.console import Console
+from tests.cli.transcript import delete_table, make_table
 
-POLLED: Any = {"Delay": 0.05, "MaxAttempts": 200}
 ROWS = "".join(f"b{number},{1900 + number}\n" for number in range(300))
 
 
@@ -32,21 +32,14 @@ def here(
     monkeypatch.setenv("DDBLOAD_LEDGER", str(tmp_path / "ledger"))
     monkeypatch.chdir(tmp_path)
     Path("books.csv").write_text(f"isbn,year\n{ROWS}")
-    dynamodb.create_table(
-        TableName="python",
-        AttributeDefinitions=[{"AttributeName": "isbn", "AttributeType": "S"}],
-        KeySchema=[{"AttributeName": "isbn", "KeyType": "HASH"}],
-        BillingMode="PAY_PER_REQUEST",
-    )
-    dynamodb.get_waiter("table_exists").wait(TableName="python", WaiterConfig=POLLED)
+    make_table(dynamodb, "python", "isbn:S")
 
     def items() -> list[dict[str, Any]]:
         found = dynamodb.get_paginator("scan").paginate(TableName="python").build_full_result()
         return sorted(found["Items"], key=lambda item: (len(item["isbn"]["S"]), item["isbn"]["S"]))
 
     yield items
-    dynamodb.delete_table(TableName="python")
-    dynamodb.get_waiter("table_not_exists").wait(TableName="python", WaiterConfig=POLLED)
+    delete_table(dynamodb, "python")
 
 
 def test_file_is_loaded_and_verified(here, capfd):
@@ -80,13 +73,13 @@ def test_provisioned_table_costs_nothing_to_verify(here, dynamodb):
         ProvisionedThroughput={"ReadCapacityUnits": 1000, "WriteCapacityUnits": 1000},
     )
     waiter = dynamodb.get_waiter("table_exists")
-    waiter.wait(TableName="python-provisioned", WaiterConfig=POLLED)
+    waiter.wait(TableName="python-provisioned", WaiterConfig={"Delay": 0.05})
     rows = [{"isbn": str(number), "text": "x" * 1000} for number in range(100)]
     ddbload.load(rows, "python-provisioned")
     # The source is small, so that few units are expected: those that are read are not billed.
     compared = ddbload.verify(rows[:2], "python-provisioned", max_dollars=0)
     assert (compared.keys.equal, compared.keys.extra) == (2, 98)
-    dynamodb.delete_table(TableName="python-provisioned")
+    delete_table(dynamodb, "python-provisioned")
 
 
 def test_dicts_keep_their_values(here):

@@ -24,7 +24,7 @@ class Granted:
     def __init__(self, stack: Stack) -> None:
         self.stack = stack
         cloud = stack.cloud
-        path = cloud.folder / f"cdk-{stack.name}" / f"{stack.name}.template.json"
+        path = cloud.folder / "cdk" / f"{stack.name}.template.json"
         self._resources: Mapping[str, Any] = json.loads(path.read_text())["Resources"]
         pages = cloud.client("cloudformation").get_paginator("list_stack_resources")
         names = {

@@ -18,9 +18,7 @@ HERE = Path(__file__).parent
 NAME = "ddbload"
 HASTY = "ddbload-hasty"
 PAGE = 100
-"""Names on one page of a listing; S3's own pages of 1,000 would need more chunks."""
-CHUNKS = 2 * PAGE + 50
-"""More than a listing has on two pages."""
+"""Names on one page of a listing; S3's own pages of 1,000 would need more objects."""
 OVERDUE = "1000"
 """Seconds to keep in reserve: more than there are, so a function does the least that it may."""
 
@@ -65,8 +63,8 @@ UPLOADS: list[dict[str, Any]] = [
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Run slow tests late, and those that judge all calls last."""
-    last = ("test_many_chunks", "test_silence", "test_permissions")
+    """Run those that judge all calls last."""
+    last = ("test_silence", "test_permissions")
     places = {HERE / f"{name}.py": place for place, name in enumerate(last, 1)}
     items.sort(key=lambda item: places.get(item.path, 0))
 
@@ -113,19 +111,13 @@ def cloud(folder: Path, log_folder: Path, recorded_calls: Path) -> Iterator[Clou
 @pytest.fixture(scope="session")
 def stack(cloud: Cloud) -> Stack:
     """Stack with default settings and some upload rules."""
-    return cloud.deploy(NAME, UPLOADS)
+    return cloud.deploy(NAME, UPLOADS, app="tests.e2e_stack.two_stacks")
 
 
 @pytest.fixture(scope="session")
-def hasty(cloud: Cloud) -> Stack:
+def hasty(stack: Stack) -> Stack:
     """A second one beside it, whose functions have two seconds for what they do."""
-    return cloud.deploy(HASTY, [], timeout_seconds=6)
-
-
-@pytest.fixture(scope="session")
-def many_chunks(stack: Stack) -> Load:
-    """A row a chunk. It runs beside all other tests, and leaves room for them."""
-    return load(stack, plain(CHUNKS), run="more-than-a-page", chunk_bytes=1, workers=4)
+    return Stack(stack.cloud, HASTY, stack.cloud.outputs(HASTY))
 
 
 @pytest.fixture(scope="session")

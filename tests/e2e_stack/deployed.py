@@ -100,8 +100,15 @@ class Cloud:
         """All that a table has."""
         return list(items(self.dynamodb, table))
 
-    def deploy(self, name: str, uploads: list[dict[str, Any]], **knobs: object) -> Stack:
-        """Deploy a stack, by the command that anybody would use."""
+    def deploy(
+        self,
+        name: str,
+        uploads: list[dict[str, Any]],
+        *,
+        app: str = "tests.infra.unvalidated_app",
+        **knobs: object,
+    ) -> Stack:
+        """Deploy a stack, and all others of the app, by the command that anybody would use."""
         context = {
             "stack_name": name,
             "source_buckets": SOURCES,
@@ -110,9 +117,9 @@ class Cloud:
             **knobs,
         }
         words = [word for key, value in context.items() for word in ("-c", f"{key}={value}")]
-        program = f"{sys.executable} -m tests.infra.unvalidated_app"
-        app = ("--app", program, "--output", str(self.folder / f"cdk-{name}"))
-        return Stack(self, name, self._deploy(name, *app, *words))
+        program = ("--app", f"{sys.executable} -m {app}", "--output", str(self.folder / "cdk"))
+        self._deploy(*program, *words)
+        return Stack(self, name, self.outputs(name))
 
     def deploy_assembly(self, name: str, folder: Path, *prefixes: str) -> list[Stack]:
         """Deploy a stack that is synthesized already; its pipelines, by the prefixes of outputs.
@@ -122,7 +129,8 @@ class Cloud:
         # cdk deploys nothing with findings, which tests/infra/test_nag.py reads.
         unjudged = self.folder / f"cdk-{name}"
         shutil.copytree(folder, unjudged, ignore=shutil.ignore_patterns("validation-report.json"))
-        outputs = self._deploy(name, "--app", str(unjudged))
+        self._deploy("--app", str(unjudged))
+        outputs = self.outputs(name)
         return [
             Stack(
                 self,
@@ -136,9 +144,12 @@ class Cloud:
             for prefix in prefixes
         ]
 
-    def _deploy(self, name: str, *words: str) -> dict[str, str]:
-        """Deploy a stack; its outputs."""
-        self._cdk("deploy", "--require-approval", "never", "--progress", "events", *words)
+    def _deploy(self, *words: str) -> None:
+        never = ("--require-approval", "never")
+        self._cdk("deploy", "--all", *never, "--progress", "events", *words)
+
+    def outputs(self, name: str) -> dict[str, str]:
+        """Return the outputs of a deployed stack."""
         answer = self.client("cloudformation").describe_stacks(StackName=name)
         outputs = answer["Stacks"][0]["Outputs"]
         return {each["OutputKey"]: each["OutputValue"] for each in outputs}

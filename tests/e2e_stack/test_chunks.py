@@ -26,8 +26,8 @@ FILES = {
 
 
 @pytest.fixture(scope="module")
-def loads(stack, hasty_loads, many_chunks):
-    """All under way at once; so are the longest runs of other modules."""
+def loads(stack, hasty_loads):
+    """All under way at once; so are the longest runs of another module."""
     return {name: load(stack, data, run=name, **options) for name, (data, options) in FILES.items()}
 
 

@@ -177,17 +177,14 @@ def resume_of_a_lost_segment(stack, run):
 
 
 @pytest.fixture(scope="module")
-def recorded(request, exercised, granted, recorded_calls):
-    """All calls of all tests, of the second stack too where that was deployed."""
-    all_granted = {granted.stack.name: granted}
+def recorded(exercised, granted, hasty, recorded_calls):
+    """All calls of all tests, of the second stack too."""
+    all_granted = {granted.stack.name: granted, hasty.name: Granted(hasty)}
     lines = [json.loads(line) for line in recorded_calls.read_text().splitlines()]
     # The page's app has the same roles; its calls were judged by its deployed policies alone.
     of_page = [each for each in lines if f":role/{PAGE_STACK}-" in each["role"]]
     assert all(each["allowed"] for each in of_page)
     lines = [each for each in lines if f":role/{PAGE_STACK}-" not in each["role"]]
-    if any(each["role"] not in granted.arns.values() for each in lines):
-        hasty = request.getfixturevalue("hasty")
-        all_granted[hasty.name] = Granted(hasty)
     roles = {
         arn: (stack, role) for stack, of in all_granted.items() for role, arn in of.arns.items()
     }

@@ -79,9 +79,8 @@ class Scripted:
         data = b""
         while b"\r\n\r\n" not in data:
             data += self._some(connection)
-        length = re.search(rb"content-length: (\d+)", data)
-        assert length is not None
-        end = data.index(b"\r\n\r\n") + 4 + int(length[1])
+        length = re.search(rb"content-length: (\d+)", data, re.IGNORECASE)
+        end = data.index(b"\r\n\r\n") + 4 + (int(length[1]) if length else 0)
         pieces, have = [data], len(data)
         while have < end:
             self.ended.wait(pause)

@@ -44,9 +44,12 @@ def test_truncated_response_is_shorter_than_its_length(server, connection):
 
 def test_late_response_comes_with_a_late_write(server, connection):
     fail(server, "late")
+    # Time enough to look at the table on a busy machine.
+    server.stall_seconds = 1.0
     with ThreadPoolExecutor(1) as pool:
         answer = pool.submit(ask, connection)
-        time.sleep(0.1)
+        while not server.requests:
+            time.sleep(0.01)
         assert written(server) == []
         assert json.loads(answer.result().read()) == {"UnprocessedItems": {}}
     assert written(server) == KEYS
@@ -54,6 +57,7 @@ def test_late_response_comes_with_a_late_write(server, connection):
 
 def test_write_during_a_late_write_is_seen(server, connection):
     fail(server, "late", None)
+    server.stall_seconds = 1.0
     impatient = client_of(server.port, read_timeout=0.1)
     with pytest.raises(ReadTimeoutError):
         impatient.batch_write_item(**batch("a"))

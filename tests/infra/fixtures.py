@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import fcntl
+import os
 import re
 import subprocess
 import sys
 import textwrap
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -56,17 +59,44 @@ def template_with_all(synthesized_with_all: Synthesized) -> Template:
 @pytest.fixture(scope="session")
 def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The wheel of this checkout."""
-    folder = tmp_path_factory.mktemp("wheel")
-    build = [sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir", folder, ROOT]
-    subprocess.run(build, check=True, capture_output=True)
-    (made,) = folder.iterdir()
+
+    def build(folder: Path) -> None:
+        command = [sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir"]
+        subprocess.run([*command, folder, ROOT], check=True, capture_output=True)
+
+    (made,) = made_once(tmp_path_factory, "wheel", build).iterdir()
     return made
+
+
+def made_once(
+    tmp_path_factory: pytest.TempPathFactory, name: str, make: Callable[[Path], None]
+) -> Path:
+    """Make a folder that all processes of one run of the tests share."""
+    base = tmp_path_factory.getbasetemp()
+    # Each process of pytest-xdist has a folder within that of the run.
+    root = base.parent if "PYTEST_XDIST_WORKER" in os.environ else base
+    folder = root / name
+    with (root / f"{name}.lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not folder.exists():
+            unfinished = root / f"{name}.unfinished"
+            unfinished.mkdir(exist_ok=True)
+            make(unfinished)
+            unfinished.rename(folder)
+    return folder
 
 
 @pytest.fixture(scope="session")
 def page_app(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Synthesized:
     """The app of docs/construct.md with both of its pipelines, made by the installed wheel."""
-    folder = tmp_path_factory.mktemp("page_app")
+
+    def make(folder: Path) -> None:
+        synthesize_page(wheel, folder)
+
+    return Synthesized(made_once(tmp_path_factory, "page_app", make) / "out", "shop")
+
+
+def synthesize_page(wheel: Path, folder: Path) -> None:
     site, file, out = folder / "site", folder / "app.py", folder / "out"
     quiet = ["--quiet", "--disable-pip-version-check", "--no-deps", "--no-index", "--no-compile"]
     subprocess.run(
@@ -82,4 +112,3 @@ def page_app(wheel: Path, tmp_path_factory: pytest.TempPathFactory) -> Synthesiz
     program = str(Path(__file__).with_name("page_app.py"))
     used = run(sys.executable, program, str(file), str(out), PYTHONPATH=str(site))
     assert Path(used.strip()) == site / "ddbload_cdk" / "__init__.py"
-    return Synthesized(out, "shop")

@@ -22,9 +22,8 @@ from constructs import Construct
 
 from infra import ImportPipeline, Network, Source, Upload
 from infra.errors import DeploymentError
+from tests.infra.synthesis import BUCKET_KEY, KEY
 
-ORDERS_KEY = "arn:aws:kms:eu-west-1:123456789012:key/1234abcd-12ab-34cd-56ef-1234567890ab"
-SPARE_KEY = "arn:aws:kms:eu-west-1:123456789012:key/1234abcd-12ab-34cd-56ef-1234567890ac"
 HERE = Environment(region="eu-west-1")
 ODD_ID = "films & more"
 """Id with characters that the name of a log group cannot have."""
@@ -63,7 +62,7 @@ class Shop(Stack):
 
     def __init__(self, app: App, data: Data) -> None:
         super().__init__(app, "shop", env=HERE)
-        key = kms.Key.from_key_arn(self, "OrdersKey", ORDERS_KEY)
+        key = kms.Key.from_key_arn(self, "OrdersKey", KEY)
         orders = dynamodb.Table.from_table_attributes(
             self, "Orders", table_name="old-orders", encryption_key=key
         )
@@ -122,7 +121,7 @@ class Shop(Stack):
             tables=[self.films],
             source_buckets=[self.uploads],
             uploads=[Upload(prefix="", table=self.films, bucket=self.uploads)],
-            kms_keys=[kms.Key.from_key_arn(self, "Spare", SPARE_KEY)],
+            kms_keys=[kms.Key.from_key_arn(self, "Spare", BUCKET_KEY)],
             dashboard=True,
             small_bytes=0,
         )

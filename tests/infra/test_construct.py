@@ -14,10 +14,8 @@ import pytest
 
 from ddbload.contracts.upload_rule import UploadRule
 from infra.errors import DeploymentError
-from infra.inputs import Knobs, Upload
 from infra.settings import Settings
-from tests.infra.foreign_app import ORDERS_KEY, SPARE_KEY
-from tests.infra.synthesis import Synthesized, run
+from tests.infra.synthesis import BUCKET_KEY, KEY, Synthesized, run
 from tests.infra.template import Template, listed
 
 FIRST, SECOND = "Load", "filmsmoreLoad"
@@ -78,13 +76,13 @@ def test_roles_use_the_keys_of_the_given_tables_and_buckets_only(shop: Template)
     first = granted(shop, FIRST, "kms")
     assert first == {
         **{(function, "UseBucketKey"): ["${LedgerKey.Arn}"] for function in FUNCTIONS},
-        ("FunctionsPreflight", "WriteEncryptedTables"): [books, ORDERS_KEY],
-        ("FunctionsImportChunk", "WriteEncryptedTables"): [books, ORDERS_KEY],
+        ("FunctionsPreflight", "WriteEncryptedTables"): [books, KEY],
+        ("FunctionsImportChunk", "WriteEncryptedTables"): [books, KEY],
         ("FunctionsPreflight", "ReadEncryptedSources"): [incoming],
         ("FunctionsImportChunk", "ReadEncryptedSources"): [incoming],
     }
     # The bucket's alias stands for its key, which IAM knows. Preflight writes no rows here.
-    films = ["${FilmsKey.Arn}", SPARE_KEY]
+    films = ["${FilmsKey.Arn}", BUCKET_KEY]
     assert granted(shop, SECOND, "kms") == {
         ("FunctionsImportChunk", "WriteEncryptedTables"): films,
         ("FunctionsPreflight", "ReadEncryptedSources"): films,
@@ -266,6 +264,9 @@ def test_upload_has_the_errors_of_the_setting(
 
 
 def test_parameters_are_those_of_the_settings():
+    # Importing CDK starts a Node process, which no other process of the tests needs.
+    from infra.inputs import Knobs, Upload
+
     assert [each.name for each in fields(Upload)] == [each.name for each in fields(UploadRule)]
     names = {each.name for each in fields(Settings)}
     assert set(Knobs.__annotations__) < names

@@ -1,6 +1,6 @@
 """The CDK app without CDK's own validation of the template, which takes most of a synthesis.
 
-The app of cdk.json is run with it by test_command_line.py, and by the demos of tests/e2e.
+The app of cdk.json is run with it by the demos of tests/e2e.
 """
 
 from __future__ import annotations

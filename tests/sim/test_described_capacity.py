@@ -29,8 +29,7 @@ def fixed_tables(units, seed):
     )
 
 
-@pytest.mark.parametrize("seed", [1, 2])
-@pytest.mark.parametrize("units", [100.0, 500.0])
+@pytest.mark.parametrize(("units", "seed"), [(100.0, 1), (500.0, 2)])
 def test_a_minute_of_provisioned_units_is_used_and_few_are_returned(units, seed):
     for table in fixed_tables(units, seed):
         flow = run(table, units, seed=seed)

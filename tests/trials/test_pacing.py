@@ -50,6 +50,13 @@ def test_load_takes_no_longer_than_with_boto(name):
     assert LOADS[name](ddbload, 1)["wall"] <= 1.03 * LOADS[name](boto, 1)["wall"]
 
 
+@pytest.mark.parametrize("seed", [2, 3])
+def test_application_is_served_by_a_table_that_counts_by_the_second(seed):
+    found = LOADS["serving, metered"](ddbload, seed)
+    assert found["used"] >= 0.97
+    assert found["throttled"] <= 0.05
+
+
 @pytest.mark.parametrize("name", ["four, buckets", "four, metered", "four, 80 ms away, metered"])
 def test_four_workers_that_start_at_different_times_use_the_table(name):
     found = LOADS[name](ddbload, 1)

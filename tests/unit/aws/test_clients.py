@@ -283,17 +283,22 @@ def test_bucket_without_a_known_region_is_asked_at_the_clients(status):
         *(("127.0.0.1@evil.example.com", False), ("localhost:80@evil.example.com", False)),
     ],
 )
-def test_plain_http_goes_to_own_hosts_only(monkeypatch, host, is_own):
+def test_plain_http_goes_to_own_hosts_only(host, is_own):
     """The session token is in each request, and so are the rows."""
-    clients = Clients(AwsSettings(region="us-east-1", endpoint_url=f"http://{host}:8000"))
+    clients = Clients(AwsSettings(endpoint_url=f"http://{host}:8000"))
     if is_own:
         assert clients.dynamodb.meta.endpoint_url
     else:
         with pytest.raises(AwsConfiguration, match="is http, so rows and session tokens"):
             clients.dynamodb  # noqa: B018
-        with pytest.raises(AwsConfiguration, match="DDBLOAD_ALLOW_HTTP=1"):
-            clients.s3  # noqa: B018
-        monkeypatch.setenv("DDBLOAD_ALLOW_HTTP", "1")
-        assert clients.dynamodb.meta.endpoint_url
-    over_tls = Clients(AwsSettings(region="us-east-1", endpoint_url=f"https://{host}:8000"))
+
+
+def test_http_to_another_host_can_be_allowed_and_https_always_is(monkeypatch):
+    clients = Clients(AwsSettings(endpoint_url="http://minio.local:8000"))
+    with pytest.raises(AwsConfiguration, match="DDBLOAD_ALLOW_HTTP=1"):
+        clients.s3  # noqa: B018
+    monkeypatch.setenv("DDBLOAD_ALLOW_HTTP", "1")
+    assert clients.dynamodb.meta.endpoint_url
+    monkeypatch.delenv("DDBLOAD_ALLOW_HTTP")
+    over_tls = Clients(AwsSettings(endpoint_url="https://minio.local:8000"))
     assert over_tls.s3.meta.endpoint_url

@@ -71,7 +71,7 @@ def test_letters_of_every_text_are_those_of_the_manual(
 def test_blocks_with_letters_are_parsed_like_single_rows(program: str) -> None:
     for quote in (None, '"'):
         parser = parser_of(program, quote=quote)
-        parts_of_texts = ("N", "n", "\\", "\t", "\n", "4", '"')
+        parts_of_texts = ("N", "n", "\\", "\t", "\n", "4", *([quote] if quote else ()))
         for parts in itertools.product(parts_of_texts, repeat=5 if quote is None else 4):
             block = Block("".join([*parts, "\n"]).encode(), Cursor(0, 1))
             rows = parser.parse_rows(block)

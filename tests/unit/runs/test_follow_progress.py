@@ -121,8 +121,9 @@ def rows_of(keys: int) -> bytes:
     return b"id,s,a\n" + b"".join(rows)
 
 
-@pytest.mark.parametrize("keys", [15, 3000], ids=["in turn", "one after the other"])
-@pytest.mark.parametrize("seconds", [6.0, 25.0])
+@pytest.mark.parametrize(
+    ("keys", "seconds"), [(15, 6.0), (3000, 25.0)], ids=["in turn", "one after the other"]
+)
 def test_chunks_of_a_group_are_done_when_they_are_proven(keys, seconds):
     world = World(
         rows_of(keys),
