@@ -462,7 +462,9 @@ class Answers:
 
         `returned`: indexes of the returned rows.
         """
-        explained = self._rows.hot_keys.answered(rows, returned, sent.at, now, key_range=key_range)
+        explained, sent.share = self._rows.hot_keys.answered(
+            rows, returned, sent.at, now, key_range=key_range
+        )
         units = sum(rows[index].units for index in returned)
         # A request that came back whole says nothing about single rows.
         some = returned if len(returned) < max(2, len(rows)) else ()

@@ -227,6 +227,8 @@ MIN_KEY_RATE = 50.0
 """Lowest rate of a key, units a second. If even that is too much, the key is not the cause."""
 MAX_HOT_KEYS = 4
 """Most hot keys at one time. If there were more, the keys would not be the cause."""
+LEAST_FULL = 1 / 3
+"""Least share of the units that is taken to be for what is full; a smaller one is a hot key."""
 FORGET_SECONDS = 10.0
 """Seconds without rows after which a key is no longer hot."""
 
@@ -341,13 +343,18 @@ class HotKeys:
         now: float,
         *,
         key_range: bool = False,
-    ) -> int:
-        """Learn from a request's answer; return the returned units that hot keys explain.
+    ) -> tuple[int, float]:
+        """Learn from a request's answer.
+
+        Return the returned units that hot keys explain, and the share of the request's units that
+        are for what is full: those of keys that come back, now or lately. It is 1 if none did so
+        before: other rows may be for the same partition. Rows that are sent again, which are
+        mostly for what is full, say nothing about the share.
 
         `returned`: indexes of the rows that came back.
         """
         if not returned and not self.by_key:
-            return 0
+            return 0, 1.0
         if now - self._cleaned_at >= SUSPECT_SECONDS:
             self._forget(now)
         all_units = all_returned = explained = 0
@@ -359,6 +366,10 @@ class HotKeys:
             if index in returned:
                 tally[1] += row.units
                 all_returned += row.units
+        full, share = {key for key, tally in tallies.items() if tally[1]}, 1.0
+        known = tallies.keys() & self._suspects.keys()
+        if known & full and all(row.attempts == 1 for row in rows):
+            share = max(LEAST_FULL, sum(tallies[key][0] for key in known | full) / all_units)
         for key, (units, returned_units) in tallies.items():
             hot = self.by_key.get(key)
             if hot is not None:
@@ -370,7 +381,7 @@ class HotKeys:
                 others, others_returned = all_units - units, all_returned - returned_units
                 if key_range or (others and 2 * others_returned <= others):
                     self._note_returned(key, units, returned_units, now)
-        return explained
+        return explained, share
 
     def _note_returned(self, key: Hashable, units: int, returned_units: int, now: float) -> None:
         units_before, returned_before, since, _ = self._suspects.get(key, (0, 0, now, now))
