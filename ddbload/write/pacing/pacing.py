@@ -396,8 +396,6 @@ class SentUnits:
     """Returned units, without those explained by a hot key."""
     evidence: int = 0
     """Returned units, without those of rows that were returned many times before."""
-    ignored: int = 0
-    """Returned units that are no evidence about other rows."""
     share: float = 1.0
     """Share of the units that are for what is full, the whole table or a partition."""
 
@@ -459,8 +457,7 @@ class Pacing:
         average = latency if self._latency is None else self._latency
         self._latency = average + LATENCY_WEIGHT * (latency - average)
         if not self._backoff.is_random(sent.rows, sent.units, written):
-            units = sent.units - sent.ignored
-            self._rate.answered(units, sent.evidence, sent.at, now, sent.share)
+            self._rate.answered(written + sent.evidence, sent.evidence, sent.at, now, sent.share)
         if written == sent.units:
             if self._backoff.refused_for_long:
                 self._rate.restart()

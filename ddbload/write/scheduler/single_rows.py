@@ -260,9 +260,9 @@ class RowQueue:
         """Return the next row to send."""
         return self._rows[0][1].newest()
 
-    def pop(self) -> None:
-        """Remove the next row."""
-        heapq.heappop(self._rows)
+    def pop(self) -> QueuedRow:
+        """Remove the next row to send, and return it."""
+        return heapq.heappop(self._rows)[1].newest()
 
 
 def fill_request(
@@ -346,10 +346,9 @@ class HotKeys:
     ) -> tuple[int, float]:
         """Learn from a request's answer.
 
-        Return the returned units that hot keys explain, and the share of the request's units that
-        are for what is full: those of keys that come back, now or lately. It is 1 if none did so
-        before: other rows may be for the same partition. Rows that are sent again, which are
-        mostly for what is full, say nothing about the share.
+        Return the returned units that no hot key explains, and the share of the request's units for
+        what is full: those of keys that come back, now or lately. It is 1 if none did so before,
+        since other rows may be for the same partition, and if rows are sent again.
 
         `returned`: indexes of the rows that came back.
         """
@@ -381,7 +380,7 @@ class HotKeys:
                 others, others_returned = all_units - units, all_returned - returned_units
                 if key_range or (others and 2 * others_returned <= others):
                     self._note_returned(key, units, returned_units, now)
-        return explained, share
+        return all_returned - explained, share
 
     def _note_returned(self, key: Hashable, units: int, returned_units: int, now: float) -> None:
         units_before, returned_before, since, _ = self._suspects.get(key, (0, 0, now, now))
@@ -497,8 +496,7 @@ class RetryQueues:
         ready = self._ready
         kept: list[QueuedRow] = []
         while ready and len(kept) < limits.MAX_BATCH_ROWS:
-            row = ready.peek()
-            ready.pop()
+            row = ready.pop()
             hot = self._hot_keys.by_key.get(partition_key(row.key))
             if hot is None:
                 kept.append(row)
