@@ -217,8 +217,7 @@ def _supersede(later: QueuedRow, earlier: QueuedRow) -> None:
 
 
 SUSPECT_SECONDS = 1.0
-"""Seconds that a key is returned before it may be hot. Neighbours in a sorted file are returned for
-a moment only."""
+"""Seconds that a key is returned before it may be hot: neighbors in a file are for a moment."""
 SUSPECT_UNITS = 150
 """Returned units of a key from which on it may be hot."""
 SUSPECT_SHARE = 0.75
@@ -228,7 +227,7 @@ MIN_KEY_RATE = 50.0
 MAX_HOT_KEYS = 4
 """Most hot keys at one time. If there were more, the keys would not be the cause."""
 LEAST_FULL = 1 / 3
-"""Least share of the units that is taken to be for what is full; a smaller one is a hot key."""
+"""Least share of units taken to be for what is full."""
 FORGET_SECONDS = 10.0
 """Seconds without rows after which a key is no longer hot."""
 
@@ -346,11 +345,9 @@ class HotKeys:
     ) -> tuple[int, float]:
         """Learn from a request's answer.
 
-        Return the returned units that no hot key explains, and the share of the request's units for
-        what is full: those of keys that come back, now or lately. It is 1 if none did so before,
-        since other rows may be for the same partition, and if rows are sent again.
-
-        `returned`: indexes of the rows that came back.
+        Return the returned units that no hot key explains, and the share of all units for what is
+        full: those of keys that come back, now or lately. It is 1 if rows are sent again, and if no
+        key came back before: any row may then be for what is full. `returned`: indexes.
         """
         if not returned and not self.by_key:
             return 0, 1.0
@@ -461,10 +458,7 @@ class RetryQueues:
     def take(
         self, now: float, max_units: float, most_rows: int, batch_handle: float
     ) -> list[QueuedRow]:
-        """Take the rows of one request; none while a batch of unique keys has waited longer.
-
-        `batch_handle`: that batch's first handle.
-        """
+        """Take the rows of one request; none while a batch from `batch_handle` on waits longer."""
         rows: list[QueuedRow] = []
         while self._split_requests:
             half = self._split_requests[0]
