@@ -203,8 +203,14 @@ class AdaptiveRate:
             self.units_per_second = self._first
             self._recent = RecentUnits(self._first)
 
-    def answered(self, units: float, returned: float, sent_at: float, now: float) -> None:
-        """Update the rate from an answer that returned `returned` of the request's units."""
+    def answered(
+        self, units: float, returned: float, sent_at: float, now: float, full: float = 1.0
+    ) -> None:
+        """Update the rate from an answer that returned `returned` of the request's units.
+
+        `full`: share of the units that are for what is full. To end what comes back of it, the rate
+        must fall by as much as if all units were for it and came back in the same proportion.
+        """
         if units <= 0:
             return
         rate, recent = self.units_per_second, self._recent
@@ -219,6 +225,7 @@ class AdaptiveRate:
             self._average_share(ended / rate)
         due = due_share(rate, self._capacity)
         weight = min(1.0, units / max(OVERLOAD_SECONDS * rate, OVERLOAD_UNITS))
+        returned = min(units, returned / full)
         self._share += weight * (returned / units - self._share)
         most = HEADROOM * recent.sent_rate + MAX_BATCH_ROWS
         changed = rate
@@ -226,7 +233,7 @@ class AdaptiveRate:
             start = min(rate, most)
             if self._quiet_units > self._chance(due):
                 start = min(start, max(self._quiet_from, recent.taken_rate))
-            changed = self._after_return(start, returned)
+            changed = self._after_return(start, returned, full)
             self._quiet_units = 0.0
             self._quiet_from = changed
         else:
@@ -262,11 +269,12 @@ class AdaptiveRate:
         share = min(self._recent.returned_share, most)
         self._usual_share += weight * (share - self._usual_share)
 
-    def _after_return(self, rate: float, returned: float) -> float:
+    def _after_return(self, rate: float, returned: float, full: float) -> float:
         """Return the rate lowered by returned units, by overload, and for slower workers."""
         gain = 1.0 + OVERLOAD_GAIN * max(0.0, self._share - OVERLOAD_SHARE)
         # While nothing is taken, the back-off waits; afterwards the rate is not zero.
-        taken = FLOOR * self._recent.taken_rate or self._first
+        taken = max(0.0, 1.0 - self._recent.returned_share / full)
+        taken = FLOOR * self._recent.sent_rate * taken or self._first
         if self._share > COLLAPSE_SHARE:
             taken = min(taken, self._capacity)
         excess, self._excess = self._excess, 0.0
@@ -388,8 +396,8 @@ class SentUnits:
     """Returned units, without those explained by a hot key."""
     evidence: int = 0
     """Returned units, without those of rows that were returned many times before."""
-    ignored: int = 0
-    """Returned units that are no evidence about other rows."""
+    share: float = 1.0
+    """Share of the units that are for what is full, the whole table or a partition."""
 
 
 class Pacing:
@@ -449,7 +457,7 @@ class Pacing:
         average = latency if self._latency is None else self._latency
         self._latency = average + LATENCY_WEIGHT * (latency - average)
         if not self._backoff.is_random(sent.rows, sent.units, written):
-            self._rate.answered(sent.units - sent.ignored, sent.evidence, sent.at, now)
+            self._rate.answered(written + sent.evidence, sent.evidence, sent.at, now, sent.share)
         if written == sent.units:
             if self._backoff.refused_for_long:
                 self._rate.restart()

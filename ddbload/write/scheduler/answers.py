@@ -462,16 +462,14 @@ class Answers:
 
         `returned`: indexes of the returned rows.
         """
-        explained = self._rows.hot_keys.answered(rows, returned, sent.at, now, key_range=key_range)
-        units = sum(rows[index].units for index in returned)
+        hot = self._rows.hot_keys
+        sent.returned, sent.share = hot.answered(rows, returned, sent.at, now, key_range=key_range)
         # A request that came back whole says nothing about single rows.
         some = returned if len(returned) < max(2, len(rows)) else ()
         stubborn = sum(
             rows[index].units for index in some if rows[index].attempts > STUBBORN_ATTEMPTS
         )
-        sent.returned = units - explained
         sent.evidence = max(0, sent.returned - stubborn)
-        sent.ignored = units - sent.evidence
 
     def _handle_refused(self, rows: Sequence[QueuedRow], answer: Refused) -> None:
         if len(rows) > 1:

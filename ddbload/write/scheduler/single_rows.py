@@ -217,8 +217,7 @@ def _supersede(later: QueuedRow, earlier: QueuedRow) -> None:
 
 
 SUSPECT_SECONDS = 1.0
-"""Seconds that a key is returned before it may be hot. Neighbours in a sorted file are returned for
-a moment only."""
+"""Seconds that a key is returned before it may be hot: neighbors in a file are for a moment."""
 SUSPECT_UNITS = 150
 """Returned units of a key from which on it may be hot."""
 SUSPECT_SHARE = 0.75
@@ -227,6 +226,8 @@ MIN_KEY_RATE = 50.0
 """Lowest rate of a key, units a second. If even that is too much, the key is not the cause."""
 MAX_HOT_KEYS = 4
 """Most hot keys at one time. If there were more, the keys would not be the cause."""
+LEAST_FULL = 1 / 3
+"""Least share of units taken to be for what is full."""
 FORGET_SECONDS = 10.0
 """Seconds without rows after which a key is no longer hot."""
 
@@ -258,9 +259,9 @@ class RowQueue:
         """Return the next row to send."""
         return self._rows[0][1].newest()
 
-    def pop(self) -> None:
-        """Remove the next row."""
-        heapq.heappop(self._rows)
+    def pop(self) -> QueuedRow:
+        """Remove the next row to send, and return it."""
+        return heapq.heappop(self._rows)[1].newest()
 
 
 def fill_request(
@@ -341,13 +342,15 @@ class HotKeys:
         now: float,
         *,
         key_range: bool = False,
-    ) -> int:
-        """Learn from a request's answer; return the returned units that hot keys explain.
+    ) -> tuple[int, float]:
+        """Learn from a request's answer.
 
-        `returned`: indexes of the rows that came back.
+        Return the returned units that no hot key explains, and the share of all units for what is
+        full: those of keys that come back, now or lately. It is 1 if rows are sent again, and if no
+        key came back before: any row may then be for what is full. `returned`: indexes.
         """
         if not returned and not self.by_key:
-            return 0
+            return 0, 1.0
         if now - self._cleaned_at >= SUSPECT_SECONDS:
             self._forget(now)
         all_units = all_returned = explained = 0
@@ -359,6 +362,10 @@ class HotKeys:
             if index in returned:
                 tally[1] += row.units
                 all_returned += row.units
+        full, share = {key for key, tally in tallies.items() if tally[1]}, 1.0
+        known = tallies.keys() & self._suspects.keys()
+        if known & full and all(row.attempts == 1 for row in rows):
+            share = max(LEAST_FULL, sum(tallies[key][0] for key in known | full) / all_units)
         for key, (units, returned_units) in tallies.items():
             hot = self.by_key.get(key)
             if hot is not None:
@@ -370,7 +377,7 @@ class HotKeys:
                 others, others_returned = all_units - units, all_returned - returned_units
                 if key_range or (others and 2 * others_returned <= others):
                     self._note_returned(key, units, returned_units, now)
-        return explained
+        return all_returned - explained, share
 
     def _note_returned(self, key: Hashable, units: int, returned_units: int, now: float) -> None:
         units_before, returned_before, since, _ = self._suspects.get(key, (0, 0, now, now))
@@ -451,10 +458,7 @@ class RetryQueues:
     def take(
         self, now: float, max_units: float, most_rows: int, batch_handle: float
     ) -> list[QueuedRow]:
-        """Take the rows of one request; none while a batch of unique keys has waited longer.
-
-        `batch_handle`: that batch's first handle.
-        """
+        """Take the rows of one request; none while a batch from `batch_handle` on waits longer."""
         rows: list[QueuedRow] = []
         while self._split_requests:
             half = self._split_requests[0]
@@ -486,8 +490,7 @@ class RetryQueues:
         ready = self._ready
         kept: list[QueuedRow] = []
         while ready and len(kept) < limits.MAX_BATCH_ROWS:
-            row = ready.peek()
-            ready.pop()
+            row = ready.pop()
             hot = self._hot_keys.by_key.get(partition_key(row.key))
             if hot is None:
                 kept.append(row)

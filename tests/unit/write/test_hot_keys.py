@@ -3,6 +3,7 @@ from __future__ import annotations
 from ddbload.dynamodb.limits import PARTITION_WRITE_UNITS
 from ddbload.write.scheduler.answers import Accepted
 from ddbload.write.scheduler.single_rows import (
+    LEAST_FULL,
     MAX_HOT_KEYS,
     SUSPECT_SECONDS,
     SUSPECT_UNITS,
@@ -13,10 +14,10 @@ from tests.unit.write.manual_driver import ManualDriver
 
 
 def rows(*keys: str) -> list[QueuedRow]:
-    return [QueuedRow(place, (key, place), 1, 100) for place, key in enumerate(keys)]
+    return [QueuedRow(place, (key, place), 1, 100, attempts=1) for place, key in enumerate(keys)]
 
 
-def report(hot: HotKeys, keys: str, returned: str, now: float, **given) -> int:
+def report(hot: HotKeys, keys: str, returned: str, now: float, **given) -> tuple[int, float]:
     """Report a request with rows of these keys, of which those in `returned` came back."""
     made = rows(*keys)
     indexes = {index for index, row in enumerate(made) if row.key[0] in returned}
@@ -47,6 +48,21 @@ def test_key_is_not_hot_when_other_keys_are_returned_too():
 def test_hot_keys_are_limited_in_number():
     hot, _ = with_hot_keys("hijklmno", "abcdefgpqrstuvw")
     assert len(hot.by_key) == MAX_HOT_KEYS
+
+
+def test_keys_that_come_back_again_show_the_share_for_what_is_full():
+    hot = HotKeys()
+    assert report(hot, "aabcdefg", "a", 1.0) == (2, 1.0)
+    assert report(hot, "aabcdefg", "ab", 1.1) == (3, 3 / 8)
+    assert report(hot, "aabbcdefg", "b", 1.2) == (2, 4 / 9)
+    assert report(hot, "acdefghi", "a", 1.3) == (1, LEAST_FULL)
+
+
+def test_rows_that_are_sent_again_do_not_show_the_share():
+    hot = HotKeys()
+    report(hot, "aabcdefg", "a", 1.0)
+    again = [QueuedRow(place, key, 1, 100, attempts=2) for place, key in enumerate("aabcdefg")]
+    assert hot.answered(again, {0, 1}, 1.0, 1.1) == (2, 1.0)
 
 
 def test_scheduler_sends_other_keys_while_a_hot_key_waits():
