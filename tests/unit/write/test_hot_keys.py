@@ -79,3 +79,20 @@ def test_scheduler_sends_other_keys_while_a_hot_key_waits():
     scheduler._rows.hot_keys.by_key["h"].rate.charge(-(10**6))
     driver.accept_all()
     assert driver.counts.written == 50
+
+def test_returned_rows_wait_for_the_rate_of_their_key_once_it_is_hot():
+    driver = ManualDriver()
+    scheduler = driver.scheduler
+    driver.offer_all(*[("h", place) for place in range(25)])
+    batch = driver.batch()
+    scheduler._rows.hot_keys.by_key |= with_hot_keys()[0].by_key
+    scheduler._rows.hot_keys.by_key["h"].rate.charge(10**6)
+    driver.accept(batch, *range(10))
+    driver.offer_all(*[("c", at) for at in range(25)])
+    driver.now += 1.0
+    batch = driver.batch()
+    assert list(batch.handles) == list(range(25, 50))
+    driver.answer(batch, Accepted((), 25.0))
+    scheduler._rows.hot_keys.by_key["h"].rate.charge(-(10**6))
+    driver.accept_all()
+    assert driver.counts.written == 50
