@@ -444,8 +444,9 @@ class RetryQueues:
             hot.queue = hot.queue.up_to(last)
 
     def push(self, row: QueuedRow) -> None:
-        """Add a row that may be sent at once."""
-        self._ready.push(row)
+        """Add a row that may be sent at once, or as soon as its hot key's rate allows."""
+        hot = self._hot_keys.by_key.get(partition_key(row.key))
+        (self._ready if hot is None else hot.queue).push(row)
 
     def push_backing_off(self, row: QueuedRow, at: float) -> None:
         """Add a row that may be sent from the time `at` on."""
@@ -468,13 +469,9 @@ class RetryQueues:
             if rows:
                 return rows
         while self._backing_off and self._backing_off[0][0] <= now:
-            self._ready.push(heapq.heappop(self._backing_off)[2].newest())
-        if self._hot_keys.by_key:
-            self._move_hot_rows()
-            rows = self._hot_keys.take(now, max_units, most_rows)
-            if rows:
-                return rows
-        if self._ready and self._ready.peek().first_handle < batch_handle:
+            self.push(heapq.heappop(self._backing_off)[2].newest())
+        rows = self._hot_keys.take(now, max_units, most_rows)
+        if not rows and self._ready and self._ready.peek().first_handle < batch_handle:
             fill_request(rows, self._ready, most_rows, max_units)
         return rows
 
@@ -484,17 +481,3 @@ class RetryQueues:
             return now
         later = self._backing_off[0][0] if self._backing_off else math.inf
         return min(later, self._hot_keys.ready_at(now))
-
-    def _move_hot_rows(self) -> None:
-        """Move rows of hot keys from the head of the ready queue to their keys' queues."""
-        ready = self._ready
-        kept: list[QueuedRow] = []
-        while ready and len(kept) < limits.MAX_BATCH_ROWS:
-            row = ready.pop()
-            hot = self._hot_keys.by_key.get(partition_key(row.key))
-            if hot is None:
-                kept.append(row)
-            else:
-                hot.queue.push(row)
-        for row in kept:
-            ready.push(row)

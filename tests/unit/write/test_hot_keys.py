@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 from ddbload.dynamodb.limits import PARTITION_WRITE_UNITS
-from ddbload.write.scheduler.answers import Accepted
+from ddbload.write.scheduler.scheduler import Scheduler
 from ddbload.write.scheduler.single_rows import (
     LEAST_FULL,
     MAX_HOT_KEYS,
@@ -65,17 +65,37 @@ def test_rows_that_are_sent_again_do_not_show_the_share():
     assert hot.answered(again, {0, 1}, 1.0, 1.1) == (2, 1.0)
 
 
+def overdraw(scheduler: Scheduler, units: int) -> None:
+    """Overdraw the rate of a hot key, so that its rows wait for long."""
+    if not scheduler._rows.hot_keys.by_key:
+        scheduler._rows.hot_keys.by_key |= with_hot_keys()[0].by_key
+    scheduler._rows.hot_keys.by_key["h"].rate.charge(units)
+
+
 def test_scheduler_sends_other_keys_while_a_hot_key_waits():
     driver = ManualDriver()
-    scheduler = driver.scheduler
-    scheduler._rows.hot_keys.by_key |= with_hot_keys()[0].by_key
+    overdraw(driver.scheduler, 10**6)
     driver.offer_all(*[("h", place) for place in range(25)], *[("c", at) for at in range(25)])
-    # The hot key's rate is overdrawn, and rows of the other key do not wait for it.
-    scheduler._rows.hot_keys.by_key["h"].rate.charge(10**6)
     batch = driver.batch()
     assert list(batch.handles) == list(range(25, 50))
-    driver.answer(batch, Accepted((), 25.0))
-    assert scheduler.outcomes.frontier == 0
-    scheduler._rows.hot_keys.by_key["h"].rate.charge(-(10**6))
+    driver.accept(batch)
+    assert driver.frontier == 0
+    overdraw(driver.scheduler, -(10**6))
+    driver.accept_all()
+    assert driver.counts.written == 50
+
+
+def test_returned_rows_wait_for_the_rate_of_their_key_once_it_is_hot():
+    driver = ManualDriver()
+    driver.offer_all(*[("h", place) for place in range(25)])
+    batch = driver.batch()
+    overdraw(driver.scheduler, 10**6)
+    driver.accept(batch, *range(10))
+    driver.now += 1.0
+    driver.offer_all(*[("c", at) for at in range(25)])
+    batch = driver.batch()
+    assert list(batch.handles) == list(range(25, 50))
+    driver.accept(batch)
+    overdraw(driver.scheduler, -(10**6))
     driver.accept_all()
     assert driver.counts.written == 50
