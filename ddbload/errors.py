@@ -186,7 +186,7 @@ class RowTooLong(DdbloadError, chunk_local=True):
     """A row exceeds max_row_bytes, most often because of an unbalanced quote."""
 
 
-class UnterminatedQuote(DdbloadError):
+class UnterminatedQuote(DdbloadError, resumable=False):
     """The source ends inside a quoted field, which may have swallowed any number of rows."""
 
 

@@ -319,12 +319,10 @@ def _with_item(failure: AwsFailure, answer: Mapping[str, Any]) -> AwsFailure:
 def _reasons(answer: Mapping[str, Any]) -> tuple[str, ...]:
     # DynamoDB's exceptions differ in the first letter's case.
     listed = answer.get("ThrottlingReasons") or answer.get("throttlingReasons")
-    found = (each.get("reason") for each in _dicts(listed))
+    if not isinstance(listed, list):
+        return ()
+    found = (each.get("reason") for each in listed if isinstance(each, dict))
     return tuple(reason for reason in found if isinstance(reason, str))
-
-
-def _dicts(value: Any) -> list[dict[str, Any]]:
-    return [each for each in value if isinstance(each, dict)] if isinstance(value, list) else []
 
 
 def to_ddbload_error(failure: AwsFailure, doing: str) -> DdbloadError:

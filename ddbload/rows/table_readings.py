@@ -80,7 +80,8 @@ class TableReadings:
         last = table.lines[-1]
         lead = -1 if rival is None else rival.fitting(last) - table.fitting(last)
         # If quoted cells hold line ends and all rows fit, no quote is text.
-        meant = rival if rival and rival.fits and _holds_line_ends(rival) else None
+        has_breaks = rival and any("\n" in cell for row in rival.first for cell in row)
+        meant = rival if rival and rival.fits and has_breaks else None
         if lead > 0 or (meant and (marks.quote or breaks_types(table, meant))):
             # The usual quotes make more rows, or cells with line ends.
             return
@@ -385,10 +386,6 @@ class TableReadings:
             reading = self._at_top(table, table.reading(0))
             why = "begins as a comment does"
             yield Candidate(reading, 0.4, why, clear=mark == bare, is_best=False)
-
-
-def _holds_line_ends(table: SampleTable) -> bool:
-    return any("\n" in cell for row in table.first for cell in row)
 
 
 def head_factor(evidence: HeaderEvidence) -> float:

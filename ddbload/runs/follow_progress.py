@@ -130,12 +130,20 @@ class ProgressReader:
         self._has_news = False
 
     def read(self, what: str) -> None:
-        """Make one request: for record or manifest, workers' progress, or chunk states."""
+        """Make one request: for record or manifest, workers' progress, or chunk states.
+
+        The manifest is read again when a new worker appears.
+        """
         self._has_news = True
         if what == _RECORD or self._groups is None:
             self._read_record()
         elif what == _WORKERS or not self._has_totals:
-            self._has_totals = self._workers.read(self._ledger) or self._has_totals
+            known = len(self._workers.last)
+            is_last_page = self._workers.read(self._ledger)
+            if self._has_totals and len(self._workers.last) > known:
+                # Before its first worker a resumed run may have grouped its chunks anew.
+                self._groups = self._ledger.find_groups()
+            self._has_totals = is_last_page or self._has_totals
             self._totals_read_at = self._clock()
         else:
             self._chunks.read(self._ledger, self._meter.chunks.first_open)

@@ -211,16 +211,17 @@ def run_import(
         totals.heartbeat, context.begun = heartbeat, heartbeat.begin
         if earlier is not None:
             heartbeat.beat()
-        chunks = _preflight(PreflightTask(payload, run), context, settings, heartbeat)
-        heartbeat.raise_overtaken()
-        if chunks is None and heartbeat.cancelled:
-            raise Cancelled.of(run)
-        if chunks is None:
-            raise Interrupted(f"stopped during preflight; --run-id {run} continues it")
-        record = ledger.record()
-        begun(record)
-        if transform is not None and record.has_rows:
-            _check_transform(record, transform, ledger, context)
+        with _reported(run, context, heartbeat):
+            chunks = _preflight(PreflightTask(payload, run), context, settings)
+            heartbeat.raise_overtaken()
+            if chunks is None and heartbeat.cancelled:
+                raise Cancelled.of(run)
+            if chunks is None:
+                raise Interrupted(f"stopped during preflight; --run-id {run} continues it")
+            record = ledger.record()
+            begun(record)
+            if transform is not None and record.has_rows:
+                _check_transform(record, transform, ledger, context)
         manifest = ledger.find_manifest() or ()
         totals.begin(record, len(manifest))
         tasks = _remaining_tasks(run, ledger, manifest, totals)
@@ -380,13 +381,8 @@ def _remaining_tasks(
     return deque(ImportTask(run, group) for group in groups if group)
 
 
-def _preflight(
-    task: PreflightTask, context: Context, settings: LocalSettings, heartbeat: HeartbeatWriter
-) -> int | None:
-    """Run preflight to its end; return the number of chunks, or None if it was stopped.
-
-    An error that ends it once the run has begun is in the run's report.
-    """
+def _preflight(task: PreflightTask, context: Context, settings: LocalSettings) -> int | None:
+    """Run preflight to its end; return the number of chunks, or None if it was stopped."""
     while True:
         cursor = task.cursor
         reached = cursor.byte - cursor.base if isinstance(cursor, PreflightCursor) else 0
@@ -397,15 +393,27 @@ def _preflight(
             if not error.permanent and context.should_stop():
                 # The request was given up because of the stop; it would have been retried.
                 return None
-            if heartbeat.has_begun:
-                with suppress(DdbloadError):
-                    write_report(task.run, context, Ending(Failure.of(error), planned=False))
             raise
         if isinstance(result, PreflightResult) and result.cursor is None:
             return result.chunks
         if context.should_stop():
             return None
         task = replace(task, cursor=result.cursor)
+
+
+@contextmanager
+def _reported(run: str, context: Context, heartbeat: HeartbeatWriter) -> Generator[None]:
+    """Report an error that ends an attempt before its first chunk, once the attempt has begun."""
+    try:
+        yield
+    except DdbloadError as error:
+        if heartbeat.has_begun:
+            # The report would be the other process's if one took up the run.
+            heartbeat.look()
+            ending = Ending(Failure.of(error), interrupted=isinstance(error, Interrupted))
+            with suppress(DdbloadError):
+                write_report(run, context, ending)
+        raise
 
 
 class LocalProgress:

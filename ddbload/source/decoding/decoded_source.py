@@ -271,9 +271,7 @@ class DecodedSource:
             stop = inner.size if end is None else min(end, inner.size)
             pieces = inner.stream(position, stop, piece_bytes)
         else:
-            point = self._start
-            if point is not None and not _is_usable(point, start):
-                point = None
+            point = self._start if self._start and _is_usable(self._start, start) else None
             position = 0 if point is None else point.text
             pieces = self._decode(point)
         yield from slice_pieces(pieces, position, start, end, piece_bytes, self.name)

@@ -273,8 +273,9 @@ class AdaptiveRate:
         """Return the rate lowered by returned units, by overload, and for slower workers."""
         gain = 1.0 + OVERLOAD_GAIN * max(0.0, self._share - OVERLOAD_SHARE)
         # While nothing is taken, the back-off waits; afterwards the rate is not zero.
-        taken = max(0.0, 1.0 - self._recent.returned_share / full)
-        taken = FLOOR * self._recent.sent_rate * taken or self._first
+        recent = self._recent
+        share = min(1.0, recent.returned_share / full)
+        taken = FLOOR * recent.sent_rate * (1.0 - share) if recent.taken_rate else self._first
         if self._share > COLLAPSE_SHARE:
             taken = min(taken, self._capacity)
         excess, self._excess = self._excess, 0.0

@@ -210,6 +210,24 @@ def test_chunk_of_a_source_that_preflight_did_not_read_is_done_by_its_segment():
     assert (now.chunks[0], now.step) == (DONE_CHUNK, REPORTING)
 
 
+def test_groups_of_a_resumed_run_are_read_again_when_its_first_worker_appears():
+    world = World(FILE, options={"chunk_bytes": 20, "workers": 1})
+    world.preflight()
+    reader = ProgressReader(world.ledger, world.clock)
+    look(reader)
+    world.options["workers"] = 4
+    world.preflight()
+    group = world.ledger.find_groups()[1]
+    HandWritten(world.ledger, "a1").works_on(group[0], read=5)
+    expected = [WAITING] * len(world.manifest)
+    for chunk in group:
+        expected[chunk.chunk] = RUNNING_CHUNK
+    for _ in range(TURNS):
+        reader.read("workers")
+        reader.read("chunks")
+    assert [*reader.progress().chunks] == expected
+
+
 @pytest.mark.parametrize("seconds", [0.0, 0.3, 2.0])
 def test_pace_never_exceeds_twenty_requests_in_any_minute(world, seconds):
     """Also when each request takes a while."""

@@ -145,6 +145,41 @@ def test_run_that_preflight_refuses_has_failed():
     assert world.dynamodb.writes == []
 
 
+def test_attempt_that_is_interrupted_in_preflight_replaces_a_refusal():
+    world = World(LONG_ROW, options={"max_row_bytes": 200})
+    with pytest.raises(errors.RowTooLong):
+        conduct(world)
+    with pytest.raises(errors.Interrupted):
+        conduct(world, should_stop=lambda: True)
+    state = read_run(RUN, world.context()).state
+    assert (state.status, state.error) == ("INTERRUPTED", None)
+
+
+def test_refusal_of_an_overtaken_process_leaves_the_report_alone():
+    world = World(LONG_ROW, options={"max_row_bytes": 200})
+    overtaken = []
+
+    def take_over(moment: str, name: str, data: bytes) -> None:
+        if moment == "done" and name.endswith("progress.json") and not overtaken:
+            overtaken.append(name)
+            found = world.ledger.find_heartbeat()
+            world.ledger.put_heartbeat(replace(found, pid=1))
+
+    world.store.hook = take_over
+    with pytest.raises(errors.RunUnderWay):
+        conduct(world)
+    assert world.ledger.find_report() is None
+
+
+def test_transform_that_is_not_deterministic_has_failed():
+    results = iter(range(10**6))
+    world = World(DATA)
+    with pytest.raises(errors.TransformNotDeterministic):
+        conduct(world, transform=lambda row: {**row, "n": next(results)})
+    state = read_run(RUN, world.context()).state
+    assert (state.status, state.error.name) == ("FAILED", "TransformNotDeterministic")
+
+
 def test_refusal_of_another_payload_is_not_the_failure_of_the_run():
     world = World(DATA, options={"chunk_bytes": 700}, request_seconds=1.0)
     stopped = conduct(world, should_stop=stops_after(world, "batch_write_item", 1)).report

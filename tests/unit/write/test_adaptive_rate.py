@@ -39,6 +39,18 @@ def follow(rate: AdaptiveRate, start: float, seconds: float, capacity: float) ->
     return now
 
 
+def test_more_returned_units_of_a_full_partition_do_not_lower_the_rate_less():
+    def after(share: float) -> float:
+        rate, now = AdaptiveRate(0.0, 600.0), 0.0
+        for _ in range(100):
+            now += 25 / rate.units_per_second
+            rate.answered(25, share * 25, now - 0.01, now, 1 / 3)
+        return rate.units_per_second
+
+    # Both are near the least rate.
+    assert after(0.4) <= 2 * after(0.3)
+
+
 def test_rate_doubles_in_a_quarter_of_a_second_until_units_are_returned():
     rate = AdaptiveRate(capacity=2000.0)
     first = rate.units_per_second
