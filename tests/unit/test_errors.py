@@ -41,6 +41,7 @@ def test_resuming_cannot_help_after_some_errors():
         "NothingWritten",
         "TableNotFound",
         "TableReplaced",
+        "UnterminatedQuote",
         "UploadSuperseded",
     }
     # Of errors that are AWS's nothing is known.
