@@ -93,7 +93,7 @@ def _progress_lines(seen: SeenRun) -> Iterator[str]:
         yield f"  from      {visible(name_for_user(seen.payload.source.uri))}"
         yield f"  into      {seen.payload.table}"
     if seen.record is None or not (report.chunks or state.running or state.done):
-        yield f"  chunks    none{_before_record(seen)}"
+        yield f"  chunks    none{_without_chunks(seen)}"
         return
     chunks = f"{report.chunks_done:,} of {report.chunks:,} done"
     share = f"{100 * report.bytes // max(1, report.size)} % of the bytes"
@@ -109,7 +109,7 @@ def _progress_lines(seen: SeenRun) -> Iterator[str]:
         yield f"  loaded    before: {seen.record.loaded_before.text}"
 
 
-def _before_record(seen: SeenRun) -> str:
+def _without_chunks(seen: SeenRun) -> str:
     """Describe a run that has no chunks: still preparing, or ended early."""
     if not seen.state.running:
         return "; the run ended before it wrote a row"

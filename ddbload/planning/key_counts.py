@@ -91,11 +91,6 @@ class KeyCounter:
     def _compact(self) -> None:
         mask = (1 << self._bits) - 1
         for bucket, fresh in enumerate(self._fresh):
-            if not mask and not self._hashes[bucket] and len(set(fresh)) == len(fresh):
-                # Keys that all differ, counted in half the time.
-                self._fresh[bucket], self._hashes[bucket] = array("Q"), fresh
-                self._counts[bucket] = array("I", [1]) * len(fresh)
-                continue
             known = Counter(dict(zip(self._hashes[bucket], self._counts[bucket], strict=True)))
             known.update(fresh)
             if mask:

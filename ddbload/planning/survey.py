@@ -158,8 +158,11 @@ class Survey:
             self.expansion = (self.bytes + rows) / stored
         elif other._first_kept > self.kept > 0:
             self.expansion = self.bytes / self.kept
-        for name in ("rows", "filtered", "rejected", "bytes", "deletions"):
-            setattr(self, name, getattr(self, name) + getattr(other, name))
+        self.rows += other.rows
+        self.filtered += other.filtered
+        self.rejected += other.rejected
+        self.bytes += other.bytes
+        self.deletions += other.deletions
         self.kept = other.kept or self.kept
         self.sizes.merge(other.sizes)
         self.hot.merge(other.hot)

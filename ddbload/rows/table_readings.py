@@ -80,8 +80,8 @@ class TableReadings:
         last = table.lines[-1]
         lead = -1 if rival is None else rival.fitting(last) - table.fitting(last)
         # If quoted cells hold line ends and all rows fit, no quote is text.
-        has_breaks = rival and any("\n" in cell for row in rival.first for cell in row)
-        meant = rival if rival and rival.fits and has_breaks else None
+        breaks = rival and rival.fits and any("\n" in cell for row in rival.first for cell in row)
+        meant = rival if breaks else None
         if lead > 0 or (meant and (marks.quote or breaks_types(table, meant))):
             # The usual quotes make more rows, or cells with line ends.
             return

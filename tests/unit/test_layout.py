@@ -12,7 +12,7 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 FOLDERS = ("bench", "ddbload", "infra", "lab", "lambdas", "localaws", "proof", "release")
-MOST_MODULES, MOST_CLASSES, MOST_CODE_LINES = 176, 460, 35_310
+MOST_MODULES, MOST_CLASSES, MOST_CODE_LINES = 176, 460, 35_309
 """Ceilings of ddbload: what is new takes the place of something."""
 MOST_LINES = 500
 
